@@ -1,0 +1,57 @@
+"""Work by chunks of series, in this process.
+
+A chunk is a fixed range of series in canonical order, whatever the number of threads, so that
+results never depend on how work was shared out.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
+from os import cpu_count
+from typing import TypeVar
+
+from unsum.errors import ParameterError
+from unsum.readings import Readings
+
+CHUNK = 256
+BLOCK_VALUES = 1 << 20
+
+Result = TypeVar("Result")
+
+
+def block_size(n_periods: int) -> int:
+    """How many series, in whole chunks, make about a million values."""
+    return CHUNK * max(1, BLOCK_VALUES // (CHUNK * n_periods))
+
+
+def map_blocks(
+    function: Callable[[int, Readings], Result], readings: Readings, threads: int | None = None
+) -> Iterator[tuple[int, Readings, Result]]:
+    """Apply a function to blocks of series, a few ahead of the reader, in their order."""
+    size = block_size(readings.n_periods)
+    workers = count_threads(threads)
+    with ThreadPoolExecutor(workers) as pool:
+        ahead: deque[tuple[int, Readings, Future[Result]]] = deque()
+        try:
+            for first in range(0, readings.n_series, size):
+                part = readings[first : first + size]
+                ahead.append((first, part, pool.submit(function, first, part)))
+                if len(ahead) > workers:
+                    first, part, future = ahead.popleft()
+                    yield first, part, future.result()
+            while ahead:
+                first, part, future = ahead.popleft()
+                yield first, part, future.result()
+        finally:
+            for _, _, future in ahead:
+                future.cancel()
+
+
+def count_threads(threads: int | None) -> int:
+    if threads is None:
+        return cpu_count() or 1
+    if threads < 1:
+        raise ParameterError(f"threads must be at least 1; got {threads}.")
+    return threads

@@ -1,0 +1,74 @@
+"""The methods of recovery, one file each, and the names they go by.
+
+A method is an object with its settings; `fit` learns what the series share and returns an object
+that fills in values for any part of the readings. What it fills in need not be exact: `Recovery`
+makes every method nonnegative and exact in the same last step, and checks it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields
+from importlib import import_module
+from typing import Any, Protocol
+
+import numpy as np
+
+from unsum.errors import ParameterError, require_choice
+from unsum.readings import Readings
+
+METHODS = {"even": "Even", "denton": "Denton"}
+AUTO = "denton"
+
+
+class Fit(Protocol):
+    """What a method has learned."""
+
+    profiles: np.ndarray | None
+    weights: np.ndarray | None
+    history: dict[str, np.ndarray]
+    stop_reason: str
+
+    def fill(self, first: int, part: Readings, values: np.ndarray) -> None:
+        """Write the values of a part of the readings, which begins at series `first`."""
+
+
+class Method(Protocol):
+    """Settings, and how to learn from readings with them."""
+
+    @property
+    def name(self) -> str: ...
+
+    def fit(self, readings: Readings) -> Fit: ...
+
+
+@dataclass
+class DirectFit:
+    """The fit of a method that treats every series on its own and learns nothing shared."""
+
+    stop_reason: str
+    profiles: None = None
+    weights: None = None
+
+    @property
+    def history(self) -> dict[str, np.ndarray]:
+        return {"objective": np.empty(0), "residual": np.empty(0)}
+
+
+def make_method(method: str | Method, settings: dict[str, Any]) -> Method:
+    """A method from its short name and settings, or the object itself."""
+    if not isinstance(method, str):
+        if settings:
+            raise ParameterError(
+                f"settings go into the method object; got {', '.join(settings)} beside it."
+            )
+        return method
+    require_choice("method", method, ("auto", *METHODS))
+    name = AUTO if method == "auto" else method
+    kind = getattr(import_module(f"unsum.methods.{name.replace('-', '_')}"), METHODS[name])
+    known = [item.name for item in fields(kind)]
+    for setting in settings:
+        if setting not in known:
+            choices = f"it takes {', '.join(known)}" if known else "it takes none"
+            raise ParameterError(f"method {name!r} has no setting {setting!r}; {choices}.")
+    made: Method = kind(**settings)
+    return made

@@ -1,0 +1,276 @@
+"""The readings: totals of many series over intervals of periods, as arrays by series.
+
+Series are in canonical order (sorted by name), the readings of a series in order of time and
+disjoint. Tables become readings in `unsum.tables.intake`; here they are only held and sliced.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from datetime import date
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from unsum.calendar import Calendar
+from unsum.errors import ParameterError
+from unsum.findings import Findings
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+
+@dataclass(frozen=True, eq=False)
+class Readings:
+    """Totals over `[start, stop)` of periods; series n owns `indptr[n]` to `indptr[n + 1]`."""
+
+    names: pa.Array
+    calendar: Calendar
+    indptr: np.ndarray
+    start: np.ndarray
+    stop: np.ndarray
+    total: np.ndarray
+    active: np.ndarray  # (n_series, 2): outside these periods a series is zero
+    estimated: np.ndarray | None = None  # which readings are marked as estimated
+    findings: Findings = field(default_factory=Findings)
+    backend: str | None = None  # the dataframe library the readings came from
+
+    def __post_init__(self) -> None:
+        for name in ("indptr", "start", "stop", "total", "active", "estimated"):
+            array = getattr(self, name)
+            if array is not None:
+                array.setflags(write=False)
+
+    @classmethod
+    def from_frame(
+        cls,
+        frame: Any,
+        freq: str = "D",
+        *,
+        tz: str | None = None,
+        end: str = "exclusive",
+        snap: str = "error",
+        overlaps: str = "error",
+        range_start: str | date | int | None = None,
+        range_end: str | date | int | None = None,
+        columns: Mapping[str, str] | None = None,
+        date_format: str | None = None,
+        decimal: str = ".",
+        drop_bad: bool = False,
+    ) -> Readings:
+        """Readings from any dataframe (pandas, polars, pyarrow, duckdb); see `read_readings`."""
+        from unsum.tables.intake import Options, take_in
+
+        options = Options(
+            freq, tz, end, snap, overlaps, range_start, range_end, columns, date_format, decimal
+        )
+        return take_in(frame, options).readings(drop_bad=drop_bad)
+
+    @classmethod
+    def from_arrays(
+        cls,
+        series: Any,
+        start: Any,
+        stop: Any,
+        total: Any,
+        *,
+        n_series: int,
+        n_periods: int,
+        names: Any = None,
+        calendar: Calendar | None = None,
+        drop_bad: bool = False,
+    ) -> Readings:
+        """Readings from integers: series 0 to n_series - 1, periods 0 to n_periods."""
+        from unsum.tables.intake import take_in_arrays
+
+        intake = take_in_arrays(series, start, stop, total, n_series, n_periods, names, calendar)
+        return intake.readings(drop_bad=drop_bad)
+
+    @property
+    def n_series(self) -> int:
+        return len(self.indptr) - 1
+
+    @property
+    def n_periods(self) -> int:
+        return self.calendar.n_periods
+
+    @property
+    def n_readings(self) -> int:
+        return len(self.total)
+
+    @property
+    def arrays(self) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+        """`indptr, start, stop, total`: what every kernel begins with."""
+        return self.indptr, self.start, self.stop, self.total
+
+    def __len__(self) -> int:
+        return self.n_readings
+
+    def __repr__(self) -> str:
+        span = f"{self.calendar.text(0)} to {self.calendar.text(self.n_periods)}"
+        return (
+            f"Readings({self.n_readings:,} readings of {self.n_series:,} series over "
+            f"{self.n_periods:,} periods, freq={self.calendar.frequency.text!r}, {span})"
+        )
+
+    def __getitem__(self, which: slice) -> Readings:
+        """A range of series, sharing memory: `readings[100:200]`."""
+        if not isinstance(which, slice):
+            raise ParameterError(
+                f"readings are sliced by series, as in readings[0:10]; got {which!r}."
+            )
+        first, last, step = which.indices(self.n_series)
+        if step != 1:
+            raise ParameterError("readings are sliced without a step.")
+        last = max(first, last)
+        low, high = int(self.indptr[first]), int(self.indptr[last])
+        return replace(
+            self,
+            names=self.names[first:last],
+            indptr=self.indptr[first : last + 1] - low,
+            start=self.start[low:high],
+            stop=self.stop[low:high],
+            total=self.total[low:high],
+            active=self.active[first:last],
+            estimated=None if self.estimated is None else self.estimated[low:high],
+            findings=Findings(),
+        )
+
+    def parts(self, size: int) -> Iterator[Readings]:
+        """Consecutive slices of at most `size` series."""
+        for first in range(0, self.n_series, size):
+            yield self[first : first + size]
+
+    def series_of_readings(self) -> np.ndarray:
+        """The series that each reading belongs to."""
+        return np.repeat(np.arange(self.n_series, dtype=np.int32), np.diff(self.indptr))
+
+    def covered(self) -> np.ndarray:
+        """Which periods some reading covers, as booleans (n_series, n_periods)."""
+        from unsum.kernels.totals import mark_covered
+
+        covered = np.zeros((self.n_series, self.n_periods), dtype=np.bool_)
+        mark_covered(self.indptr, self.start, self.stop, covered)
+        return covered
+
+    def with_totals(self, total: np.ndarray) -> Readings:
+        """The same intervals with other totals."""
+        return replace(self, total=np.asarray(total, np.float64), findings=Findings())
+
+    def to_arrow(self) -> pa.Table:
+        """The canonical table: series, start, end, total (and quality where it is known)."""
+        import pyarrow as pa
+
+        table = {
+            "series": self.names.take(pa.array(self.series_of_readings())),
+            "start": self.calendar.label_edges(self.start),
+            "end": self.calendar.label_edges(self.stop),
+            "total": pa.array(self.total),
+        }
+        if self.estimated is not None:
+            quality = pa.array(["actual", "estimated"])
+            table["quality"] = quality.take(pa.array(self.estimated.astype(np.int8)))
+        return pa.table(table)
+
+    def to_frame(self, backend: str | None = None) -> Any:
+        """The canonical table in the library the readings came from, or in `backend`."""
+        from unsum.tables.frames import to_native
+
+        return to_native(self.to_arrow(), backend or self.backend)
+
+    def describe(self) -> dict[str, Any]:
+        """The counts that every summary begins with."""
+        return {
+            "n_series": self.n_series,
+            "n_readings": self.n_readings,
+            "n_periods": self.n_periods,
+            "freq": self.calendar.frequency.text,
+            "tz": self.calendar.tz,
+            "first": self.calendar.text(0),
+            "end": self.calendar.text(self.n_periods),
+        }
+
+    def fingerprint(self) -> str:
+        """A SHA-256 of names, calendar and arrays: the same readings, the same fingerprint."""
+        import hashlib
+
+        digest = hashlib.sha256()
+        for name in self.names.to_pylist():
+            digest.update(repr(name).encode() + b"\n")
+        digest.update(f"{self.calendar.frequency.text} {self.calendar.tz}".encode())
+        for array in (self.calendar.edges, *self.arrays, self.active):
+            digest.update(np.ascontiguousarray(array).tobytes())
+        if self.estimated is not None:
+            digest.update(self.estimated.tobytes())
+        return digest.hexdigest()
+
+
+def read_readings(
+    path: str | Path,
+    freq: str = "D",
+    *,
+    tz: str | None = None,
+    end: str = "exclusive",
+    snap: str = "error",
+    overlaps: str = "error",
+    range_start: str | date | int | None = None,
+    range_end: str | date | int | None = None,
+    columns: Mapping[str, str] | None = None,
+    date_format: str | None = None,
+    decimal: str = ".",
+    drop_bad: bool = False,
+) -> Readings:
+    """Read a CSV or Parquet file with one reading per row: series, start, end, total.
+
+    Parameters
+    ----------
+    path
+        A Parquet file (`.parquet`, `.pq`) or else a CSV file, plain or compressed.
+    freq
+        The fine time step: `"15min"`, `"h"`, `"D"`, `"W"`, `"MS"`, ..., or `"period"` when
+        start and end are period numbers.
+    tz
+        The time zone of the periods. Timestamps with offsets are converted to it, those without
+        are local times in it.
+    end
+        Whether `end` is the first moment after the interval (`"exclusive"`) or the last day or
+        period in it (`"inclusive"`).
+    snap
+        `"error"` or `"nearest"`: what to do with boundaries between two periods.
+    overlaps
+        `"error"`: overlapping readings are refused.
+    range_start, range_end
+        The range of the result, end excluded, where it is not that of the readings.
+    columns
+        Names of columns that differ, such as `{"series": "account", "total": "kwh"}`. Optional
+        columns `quality`, `active_from`, `active_to` are used when present.
+    date_format
+        A format such as `"%d/%m/%Y"` for dates that are not written as ISO 8601 has it.
+    decimal
+        The decimal mark of totals written as text, `"."` or `","`.
+    drop_bad
+        Set bad rows aside instead of raising; `readings.findings` names them.
+
+    Raises
+    ------
+    ReadingsError
+        When rows cannot be used; its `findings` name every one of them.
+    """
+    from unsum.tables.intake import Options, take_in
+
+    options = Options(
+        freq, tz, end, snap, overlaps, range_start, range_end, columns, date_format, decimal
+    )
+    return take_in(Path(path), options).readings(drop_bad=drop_bad)
+
+
+def check(source: Any, freq: str = "D", **options: Any) -> Findings:
+    """Everything worth knowing about a file or dataframe of readings; never raises for its rows.
+
+    Takes the options of `read_readings`.
+    """
+    from unsum.tables.intake import Options, take_in
+
+    return take_in(source, Options(freq, **options)).findings

@@ -1,0 +1,50 @@
+"""The one entry point: readings in, a recovery out."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, is_dataclass
+from pathlib import Path
+from typing import Any
+
+from unsum.methods import Method, make_method
+from unsum.readings import Readings, read_readings
+from unsum.recovery import Recovery
+
+
+def recover(
+    readings: Readings | str | Path | Any,
+    method: str | Method = "auto",
+    *,
+    threads: int | None = None,
+    **settings: Any,
+) -> Recovery:
+    """Recover every series at the fine time step, nonnegative and exact on every reading.
+
+    Parameters
+    ----------
+    readings
+        A `Readings`, or a file or dataframe of daily readings.
+    method
+        `"even"`, `"denton"`, `"auto"` (denton), or a method object.
+    threads
+        How many threads work on values; results do not depend on it. All cores by default.
+    settings
+        Settings of the method.
+    """
+    if isinstance(readings, str | Path):
+        readings = read_readings(readings)
+    elif not isinstance(readings, Readings):
+        readings = Readings.from_frame(readings)
+    chosen = make_method(method, settings)
+    fit = chosen.fit(readings)
+    why = "as asked"
+    if method == "auto":
+        why = "auto takes denton, the smoothest series that meets its readings"
+    return Recovery(
+        readings=readings,
+        method=chosen.name,
+        why=why,
+        settings=asdict(chosen) if is_dataclass(chosen) else {},  # type: ignore[arg-type]
+        fit=fit,
+        threads=threads,
+    )

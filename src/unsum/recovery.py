@@ -1,0 +1,149 @@
+"""The result: values that are nonnegative and add up to every reading."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from unsum import __version__
+from unsum.engine import map_blocks
+from unsum.errors import UnsumError
+from unsum.methods import Fit
+from unsum.panel import Panel, cut_points, sum_between
+from unsum.readings import Readings
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+TOLERANCE = 1e-9
+
+
+@dataclass(frozen=True, eq=False)
+class Recovery:
+    """Recovered series. Values are made block by block, when they are first asked for."""
+
+    readings: Readings
+    method: str
+    why: str
+    settings: dict[str, Any]
+    fit: Fit = field(repr=False)
+    threads: int | None = None
+
+    @property
+    def profiles(self) -> np.ndarray | None:
+        """The shared shapes (n_periods, rank), or None where the method has none."""
+        return self.fit.profiles
+
+    @property
+    def weights(self) -> np.ndarray | None:
+        """How much of each profile a series has (n_series, rank), or None."""
+        return self.fit.weights
+
+    @property
+    def history(self) -> dict[str, np.ndarray]:
+        """Objective and KKT residual by iteration; empty for direct methods."""
+        return self.fit.history
+
+    @property
+    def stop_reason(self) -> str:
+        """Why the fit ended, as a sentence."""
+        return self.fit.stop_reason
+
+    @cached_property
+    def values(self) -> np.ndarray:
+        """The recovered series as an array (n_series, n_periods)."""
+        values = np.empty((self.readings.n_series, self.readings.n_periods))
+        for first, part, block in map_blocks(self._make, self.readings, self.threads):
+            values[first : first + part.n_series] = block
+        return values
+
+    def blocks(self) -> Iterator[tuple[Readings, np.ndarray]]:
+        """Parts of the readings and their values, in order, without holding all values."""
+        if "values" in self.__dict__:
+            first = 0
+            for part in self.readings.parts(1 << 10):
+                yield part, self.values[first : first + part.n_series]
+                first += part.n_series
+            return
+        for _, part, block in map_blocks(self._make, self.readings, self.threads):
+            yield part, block
+
+    def _make(self, first: int, part: Readings) -> np.ndarray:
+        """Values of a part: the method's, made exact, and checked."""
+        from unsum.kernels.totals import meet_totals
+
+        values = np.empty((part.n_series, part.n_periods))
+        self.fit.fill(first, part, values)
+        meet_totals(*part.arrays, part.active, values)
+        check_values(part, values)
+        return values
+
+    def panel(self) -> Panel:
+        """The values with their names and calendar."""
+        return Panel(self.readings.names, self.readings.calendar, self.values)
+
+    def to_arrow(self) -> pa.Table:
+        """The long table: series, time, value, covered."""
+        import pyarrow as pa
+
+        from unsum.tables.write import long_table
+
+        return pa.concat_tables(long_table(part, block) for part, block in self.blocks())
+
+    def to_frame(self, backend: str | None = None) -> Any:
+        """The long table in the dataframe library the readings came from, or in `backend`."""
+        from unsum.tables.frames import to_native
+
+        return to_native(self.to_arrow(), backend or self.readings.backend)
+
+    def totals(self, rule: str | Sequence[Any], backend: str | None = None) -> Any:
+        """Totals by calendar months (`"MS"`), weeks (`"W"`), quarters (`"QS"`), or given cuts.
+
+        A table with series, start, end, total, and `covered`, the share of its periods that
+        readings cover. What lies at both ends of the range is cut off at the range.
+        """
+        import pyarrow as pa
+
+        from unsum.tables.frames import to_native
+
+        cuts = cut_points(self.readings.calendar, rule)
+        tables = []
+        for part, block in self.blocks():
+            totals = Panel(part.names, part.calendar, block).totals(cuts)
+            share = sum_between(part.covered().astype(np.float64), cuts) / np.diff(cuts)
+            tables.append(totals.append_column("covered", pa.array(share.ravel())))
+        return to_native(pa.concat_tables(tables), backend or self.readings.backend)
+
+    def provenance(self) -> dict[str, Any]:
+        """How the values came to be: version, method, settings, fingerprint of the readings."""
+        return {
+            "unsum": __version__,
+            "method": self.method,
+            "settings": self.settings,
+            "stop_reason": self.stop_reason,
+            "readings": self.readings.describe() | {"sha256": self.readings.fingerprint()},
+        }
+
+    def __repr__(self) -> str:
+        return (
+            f"Recovery(method={self.method!r}, {self.readings.n_series:,} series x "
+            f"{self.readings.n_periods:,} periods, from {self.readings.n_readings:,} readings)"
+        )
+
+
+def check_values(part: Readings, values: np.ndarray) -> float:
+    """Refuse values that are negative, not finite, or miss a reading; return the worst gap."""
+    from unsum.kernels.totals import check_totals
+
+    worst, sound = check_totals(*part.arrays, values)
+    if not sound or worst > TOLERANCE:
+        raise UnsumError(
+            f"the values of series {part.names[0].as_py()!r} to {part.names[-1].as_py()!r} fail "
+            f"the check (worst relative gap {worst:.3g}, nonnegative and finite: {sound}); this is "
+            "a bug in unsum, please report it with the readings that cause it."
+        )
+    return float(worst)

@@ -1,0 +1,1 @@
+"""Tables in and out: files and dataframes to columns, readings and series to files."""

@@ -1,0 +1,271 @@
+"""The third round of judgement: the run of readings of each series."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, fields, replace
+
+import numpy as np
+import pyarrow as pa
+
+from unsum.calendar import WEEK, Calendar
+from unsum.findings import MAX_DETAILS
+from unsum.tables.ledger import Ledger, count
+from unsum.tables.rows import Options
+
+AGREEMENT = 1e-9  # duplicates whose totals differ by less are one reading
+ABSURD = 1000.0
+
+
+@dataclass(frozen=True)
+class Runs:
+    """Readings sorted by series and start; `position` is the row each came from."""
+
+    names: pa.Array
+    calendar: Calendar
+    series: np.ndarray
+    start: np.ndarray
+    stop: np.ndarray
+    total: np.ndarray
+    position: np.ndarray
+
+    def take(self, which: np.ndarray) -> Runs:
+        arrays = {
+            item.name: getattr(self, item.name)[which]
+            for item in fields(self)
+            if item.name not in ("names", "calendar")
+        }
+        return replace(self, **arrays)
+
+    def name(self, i: int) -> object:
+        return self.names[int(self.series[i])].as_py()
+
+    def span(self, i: int) -> str:
+        return (
+            f"{self.calendar.text(int(self.start[i]))} to {self.calendar.text(int(self.stop[i]))}"
+        )
+
+    def series_names(self, which: np.ndarray) -> list[object]:
+        names: list[object] = self.names.take(pa.array(np.unique(which))).to_pylist()
+        return names
+
+
+def judge_runs(runs: Runs, series_of_rows: np.ndarray, options: Options, ledger: Ledger) -> Runs:
+    """Merge or refuse duplicates, refuse overlaps, and note what is worth knowing."""
+    hollow = runs.start >= runs.stop  # trimmed away: a zero total where a series is not active
+    if hollow.any():
+        runs = runs.take(~hollow)
+    runs = _judge_duplicates(runs, ledger)
+    runs = _judge_overlaps(runs, options, ledger)
+    lost = np.setdiff1d(np.arange(len(runs.names)), runs.series)
+    if len(lost):
+        where = np.flatnonzero(np.isin(series_of_rows, lost))
+        ledger.add(
+            "no-usable-reading",
+            f"{count(len(lost), 'series')} without any usable reading.",
+            where,
+            series=runs.series_names(lost),
+        )
+    if len(runs.series):
+        _judge_gaps(runs, options, ledger)
+        _judge_levels(runs, ledger)
+        _judge_week(runs, ledger)
+    return runs
+
+
+def _judge_duplicates(runs: Runs, ledger: Ledger) -> Runs:
+    """Readings of the same interval are one reading when they agree, and a conflict otherwise."""
+    tied = (runs.series[1:] == runs.series[:-1]) & (runs.start[1:] == runs.start[:-1])
+    if not tied.any():
+        return runs
+    runs = runs.take(np.lexsort((runs.position, runs.stop, runs.start, runs.series)))
+    fresh = np.ones(len(runs.series), bool)
+    fresh[1:] = (
+        (runs.series[1:] != runs.series[:-1])
+        | (runs.start[1:] != runs.start[:-1])
+        | (runs.stop[1:] != runs.stop[:-1])
+    )
+    heads = np.flatnonzero(fresh)
+    group = np.cumsum(fresh) - 1
+    lowest = np.minimum.reduceat(runs.total, heads)
+    highest = np.maximum.reduceat(runs.total, heads)
+    agree = highest - lowest <= AGREEMENT * highest
+    merged = np.flatnonzero(~fresh & agree[group])
+    if len(merged):
+        ledger.add(
+            "merged-duplicates",
+            f"{count(len(merged), 'row')} repeating another reading with the same total.",
+            runs.position[merged],
+            series=runs.series_names(runs.series[merged]),
+        )
+    conflict = np.flatnonzero(~agree[group])
+    if len(conflict):
+        firsts = heads[~agree]
+        ledger.add(
+            "conflicting-duplicate",
+            f"{count(len(firsts), 'interval')} read more than once with different totals; keep the "
+            "right row of each.",
+            runs.position[conflict],
+            details=(_conflict_text(runs, group, i, ledger) for i in firsts[:MAX_DETAILS]),
+            series=runs.series_names(runs.series[conflict]),
+            set_aside=runs.position[conflict],
+        )
+    return runs.take(fresh & agree[group])
+
+
+def _conflict_text(runs: Runs, group: np.ndarray, first: int, ledger: Ledger) -> str:
+    copies = np.flatnonzero(group == group[first])[:4]
+    versions = ", ".join(
+        f"{runs.total[i]:g} (row {ledger.row(int(runs.position[i]))})" for i in copies
+    )
+    return f"series {runs.name(first)!r}, {runs.span(first)}: totals {versions}"
+
+
+def _judge_overlaps(runs: Runs, options: Options, ledger: Ledger) -> Runs:
+    """Readings that share periods; as few as possible are set aside."""
+    if len(runs.series) < 2:
+        return runs
+    width = np.int64(runs.calendar.n_periods + 1)
+    reach = np.maximum.accumulate(runs.series * width + runs.stop) - runs.series * width
+    later = (
+        np.flatnonzero((runs.series[1:] == runs.series[:-1]) & (runs.start[1:] < reach[:-1])) + 1
+    )
+    if not len(later):
+        return runs
+    pairs = list(_overlapping_pairs(runs, later))
+    hint = "correct their dates, or remove the reading that is contained in another"
+    if options.end == "inclusive" and all(runs.stop[i] - runs.start[j] == 1 for i, j in pairs):
+        hint = "each shares one period with the next, so the ends look exclusive: drop inclusive"
+    involved = np.unique(np.array(pairs).ravel())
+    drop = _fewest_to_drop(runs, np.unique(runs.series[later]))
+    ledger.add(
+        "overlap",
+        f"{count(len(pairs), 'pair')} of readings of one series overlap; {hint}.",
+        runs.position[involved],
+        details=(_overlap_text(runs, i, j, ledger) for i, j in pairs[:MAX_DETAILS]),
+        series=runs.series_names(runs.series[later]),
+        set_aside=runs.position[drop],
+    )
+    keep = np.ones(len(runs.series), bool)
+    keep[drop] = False
+    return runs.take(keep)
+
+
+def _overlapping_pairs(runs: Runs, later: np.ndarray) -> Iterator[tuple[int, int]]:
+    """Each reading that begins too early, with the nearest earlier one that it overlaps."""
+    for j in later:
+        i = j - 1
+        while runs.stop[i] <= runs.start[j]:
+            i -= 1
+        yield int(i), int(j)
+
+
+def _overlap_text(runs: Runs, i: int, j: int, ledger: Ledger) -> str:
+    until = min(int(runs.stop[i]), int(runs.stop[j]))
+    shared = until - int(runs.start[j])
+    return (
+        f"series {runs.name(i)!r}: row {ledger.row(int(runs.position[i]))}, {runs.span(i)}, total "
+        f"{runs.total[i]:g}, and row {ledger.row(int(runs.position[j]))}, {runs.span(j)}, total "
+        f"{runs.total[j]:g}, share {count(shared, 'period')} from "
+        f"{runs.calendar.text(int(runs.start[j]))}"
+    )
+
+
+def _fewest_to_drop(runs: Runs, series: np.ndarray) -> np.ndarray:
+    """By series, keep the largest set of disjoint readings: always the one that ends first."""
+    bounds = np.searchsorted(runs.series, [series, series + 1])
+    drop: list[int] = []
+    for low, high in bounds.T:
+        reach = -1
+        for i in low + np.lexsort((-runs.start[low:high], runs.stop[low:high])):
+            if runs.start[i] >= reach:
+                reach = runs.stop[i]
+            else:
+                drop.append(int(i))
+    return np.array(drop, np.int64)
+
+
+def _judge_gaps(runs: Runs, options: Options, ledger: Ledger) -> None:
+    inside = runs.series[1:] == runs.series[:-1]
+    width = np.where(inside, runs.start[1:] - runs.stop[:-1], 0)
+    after = np.flatnonzero(width > 0) + 1
+    if not len(after):
+        return
+    if options.end == "exclusive" and inside.sum() >= 3:
+        single = int((width == 1).sum())
+        if single >= 0.9 * inside.sum():
+            ledger.add(
+                "ends-look-inclusive",
+                f"{single:,} of {inside.sum():,} readings begin exactly one period after the one "
+                "before ends; if end is the last day of a reading, use end='inclusive' "
+                "(--inclusive-end).",
+            )
+    n_series = len(np.unique(runs.series[after]))
+    ledger.add(
+        "gap",
+        f"{count(len(after), 'gap')} between readings of {count(n_series, 'series')}, "
+        f"{count(int(width.sum()), 'period')} in all.",
+        runs.position[after],
+        details=(
+            f"series {runs.name(i)!r}: nothing from {runs.calendar.text(int(runs.stop[i - 1]))} to "
+            f"{runs.calendar.text(int(runs.start[i]))}, before row "
+            f"{ledger.row(int(runs.position[i]))}"
+            for i in after[:MAX_DETAILS]
+        ),
+        series=runs.series_names(runs.series[after]),
+    )
+
+
+def _judge_levels(runs: Runs, ledger: Ledger) -> None:
+    """Series that are all zero, and readings far above the usual level of their series."""
+    heads = np.flatnonzero(np.diff(runs.series, prepend=-1))
+    zero = np.maximum.reduceat(runs.total, heads) == 0
+    if zero.any():
+        names = runs.series_names(runs.series[heads[zero]])
+        where = runs.position[np.isin(runs.series, runs.series[heads[zero]])]
+        ledger.add("all-zero", f"{count(len(names), 'series')} with totals of zero only.", where,
+                   series=names)  # fmt: skip
+
+    positive = np.flatnonzero(runs.total > 0)
+    if not len(positive):
+        return
+    rate = runs.total[positive] / (runs.stop[positive] - runs.start[positive])
+    series = runs.series[positive]
+    by_rate = np.lexsort((rate, series))
+    heads = np.flatnonzero(np.diff(series, prepend=-1))
+    sizes = np.diff(np.append(heads, len(series)))
+    usual = np.repeat(rate[by_rate][heads + (sizes - 1) // 2], sizes)
+    several = np.repeat(sizes >= 3, sizes)
+    absurd = np.flatnonzero(several & (rate / ABSURD > usual))
+    if len(absurd):
+        which = positive[absurd]
+        ledger.add(
+            "absurd-magnitude",
+            f"{count(len(which), 'reading')} at more than {ABSURD:,.0f} times the usual level of "
+            "its series; check the unit and the decimal point.",
+            runs.position[which],
+            details=(
+                f"row {ledger.row(int(runs.position[positive[i]]))}: series "
+                f"{runs.name(positive[i])!r}, total {runs.total[positive[i]]:g} over "
+                f"{runs.span(positive[i])}, {rate[i] / usual[i]:,.0f} times its usual level"
+                for i in absurd[:MAX_DETAILS]
+            ),
+            series=runs.series_names(runs.series[which]),
+        )
+
+
+def _judge_week(runs: Runs, ledger: Ledger) -> None:
+    """Readings of whole weeks sum the shape of the week away, whatever their dates."""
+    calendar = runs.calendar
+    if not 0 < calendar.frequency.step < WEEK:
+        return
+    walls = calendar.walls
+    if (
+        walls[-1] - walls[0] >= 2 * WEEK
+        and not ((walls[runs.stop] - walls[runs.start]) % WEEK).any()
+    ):
+        ledger.add(
+            "no-weekly-shape",
+            "these readings cannot show a weekly shape: every one of them spans whole weeks, so "
+            "how a week is divided into its days is left to the method.",
+        )
