@@ -119,7 +119,8 @@ class TimeZone:
 
     def to_wall(self, utc: np.ndarray) -> np.ndarray:
         offset = np.concatenate([[self._initial], self._after])
-        return utc + offset[np.searchsorted(self._at, utc, side="right")]
+        wall: np.ndarray = utc + offset[np.searchsorted(self._at, utc, side="right")]
+        return wall
 
 
 def find_zone(name: str) -> tzinfo:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import date, datetime
@@ -74,7 +75,7 @@ class Panel:
 def sum_between(values: np.ndarray, cuts: np.ndarray) -> np.ndarray:
     """Sums over the periods between consecutive cuts, along the last axis."""
     return np.stack(
-        [values[..., low:high].sum(axis=-1) for low, high in zip(cuts, cuts[1:], strict=False)],
+        [values[..., low:high].sum(axis=-1) for low, high in itertools.pairwise(cuts)],
         axis=-1,
     )
 

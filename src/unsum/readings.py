@@ -61,7 +61,8 @@ class Readings:
         drop_bad: bool = False,
     ) -> Readings:
         """Readings from any dataframe (pandas, polars, pyarrow, duckdb); see `read_readings`."""
-        from unsum.tables.intake import Options, take_in
+        from unsum.tables.intake import take_in
+        from unsum.tables.rows import Options
 
         options = Options(
             freq, tz, end, snap, overlaps, range_start, range_end, columns, date_format, decimal
@@ -258,7 +259,8 @@ def read_readings(
     ReadingsError
         When rows cannot be used; its `findings` name every one of them.
     """
-    from unsum.tables.intake import Options, take_in
+    from unsum.tables.intake import take_in
+    from unsum.tables.rows import Options
 
     options = Options(
         freq, tz, end, snap, overlaps, range_start, range_end, columns, date_format, decimal
@@ -271,6 +273,7 @@ def check(source: Any, freq: str = "D", **options: Any) -> Findings:
 
     Takes the options of `read_readings`.
     """
-    from unsum.tables.intake import Options, take_in
+    from unsum.tables.intake import take_in
+    from unsum.tables.rows import Options
 
     return take_in(source, Options(freq, **options)).findings

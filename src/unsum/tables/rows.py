@@ -246,4 +246,6 @@ def _parse_quality(column: pa.Array) -> np.ndarray:
         _QUALITIES.get(str(text).strip().lower(), UNKNOWN)
         for text in encoded.dictionary.to_pylist()
     ]
-    return np.array([*known, ACTUAL], np.uint8)[np.asarray(pc.fill_null(encoded.indices, -1))]
+    places = np.asarray(pc.fill_null(encoded.indices, -1))
+    qualities: np.ndarray = np.array([*known, ACTUAL], np.uint8)[places]
+    return qualities

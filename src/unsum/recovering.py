@@ -44,7 +44,7 @@ def recover(
         readings=readings,
         method=chosen.name,
         why=why,
-        settings=asdict(chosen) if is_dataclass(chosen) else {},  # type: ignore[arg-type]
+        settings=asdict(chosen) if is_dataclass(chosen) else {},
         fit=fit,
         threads=threads,
     )

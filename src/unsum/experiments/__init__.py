@@ -1,0 +1,1 @@
+"""Simulation, hiding a known truth behind readings, and measuring what comes back."""

@@ -1,0 +1,66 @@
+"""Hide a known panel behind readings, recover it by several methods, and measure them."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass, replace
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from unsum.aggregation import AtRandom, Periodic, aggregate
+from unsum.experiments.errors import Errors, measure
+from unsum.panel import Panel
+from unsum.readings import Readings
+from unsum.recovering import recover
+
+
+@dataclass(frozen=True)
+class Result:
+    """What one method made of the readings; errors are means over the runs."""
+
+    method: str
+    errors: Errors
+    seconds: float
+
+    def to_dict(self) -> dict[str, Any]:
+        return {"method": self.method, **asdict(self.errors), "seconds": self.seconds}
+
+
+def compare(
+    truth: Panel,
+    scheme: Periodic | AtRandom,
+    methods: Sequence[str],
+    *,
+    runs: int = 1,
+    progress: Callable[[int], None] | None = None,
+) -> list[Result]:
+    """Errors of the methods on readings of the truth, averaged over seeds."""
+    measured: dict[str, list[Errors]] = {method: [] for method in methods}
+    seconds = dict.fromkeys(methods, 0.0)
+    for run in range(runs):
+        readings = aggregate(truth, replace(scheme, seed=scheme.seed + run))
+        for method in methods:
+            begun = time.perf_counter()
+            values = recover(readings, method).values
+            seconds[method] += time.perf_counter() - begun
+            measured[method].append(measure_recovery(truth, readings, values))
+            if progress is not None:
+                progress(1)
+    return [
+        Result(
+            method,
+            Errors(*np.mean([list(asdict(errors).values()) for errors in runs_], axis=0).tolist()),
+            seconds[method] / runs,
+        )
+        for method, runs_ in measured.items()
+    ]
+
+
+def measure_recovery(truth: Panel, readings: Readings, values: np.ndarray) -> Errors:
+    """Errors on the series that have readings, matched to the truth by name."""
+    places = np.asarray(pc.index_in(readings.names, value_set=pa.array(truth.names)))
+    return measure(truth.values[places], values, readings.covered())

@@ -1,0 +1,243 @@
+"""Results to files: whole and checked, or not at all."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from unsum.errors import ParameterError, TableError, require_choice
+from unsum.readings import Readings
+from unsum.recovery import Recovery, check_values
+from unsum.tables.source import Source
+
+MAX_WIDE = 10_000
+
+Progress = Callable[[int], None]
+
+
+@contextmanager
+def whole_file(path: Path) -> Iterator[Path]:
+    """A temporary name beside `path`; the file takes its place, flushed, when all went well."""
+    temporary = path.with_name(f".{path.name}.{os.getpid()}.part")
+    try:
+        yield temporary
+        with temporary.open("rb+") as file:
+            os.fsync(file.fileno())
+        temporary.replace(path)
+    except (OSError, pa.ArrowException) as error:
+        reason = getattr(error, "strerror", None) or str(error)
+        raise TableError(f"{path} cannot be written: {reason}.") from error
+    finally:
+        temporary.unlink(missing_ok=True)
+
+
+def write_table(table: pa.Table, path: Path) -> None:
+    """A table as CSV or Parquet, by the extension."""
+    kind = _kind(path)
+    with whole_file(path) as temporary:
+        if kind == "parquet":
+            import pyarrow.parquet as pq
+
+            pq.write_table(table, temporary, compression="zstd")
+        else:
+            import pyarrow.csv as pv
+
+            pv.write_csv(_spell_times(table), temporary)
+
+
+def write_recovery(
+    recovery: Recovery,
+    path: Path,
+    *,
+    layout: str = "long",
+    provenance: dict[str, Any] | None = None,
+    progress: Progress | None = None,
+) -> dict[str, Any]:
+    """Write the recovered series, read them back, check every reading, and only then show them.
+
+    Returns the checks: rows written, worst relative gap of a reading, sum of all values.
+    """
+    require_choice("layout", layout, ("long", "wide"))
+    kind = _kind(path)
+    metadata = {"unsum": json.dumps(provenance or recovery.provenance())}
+    with whole_file(path) as temporary:
+        tables = _wide_tables(recovery) if layout == "wide" else _long_tables(recovery)
+        rows, total = _write_stream(tables, temporary, kind, metadata, progress)
+        worst = _read_back(recovery.readings, temporary, kind, layout)
+    return {"rows": rows, "sum": total, "worst_relative_gap": worst, "verified": True}
+
+
+def long_table(part: Readings, values: np.ndarray) -> pa.Table:
+    """Series, time, value, covered for a part of the readings."""
+    n_series, n_periods = values.shape
+    times = part.calendar.labels()
+    return pa.table(
+        {
+            "series": part.names.take(pa.array(np.repeat(np.arange(n_series), n_periods))),
+            "time": times.take(pa.array(np.tile(np.arange(n_periods), n_series))),
+            "value": pa.array(values.ravel()),
+            "covered": pa.array(part.covered().ravel()),
+        }
+    )
+
+
+def _long_tables(recovery: Recovery) -> Iterator[tuple[int, float, pa.Table]]:
+    for part, values in recovery.blocks():
+        yield part.n_series, float(values.sum()), long_table(part, values)
+
+
+def _wide_tables(recovery: Recovery) -> Iterator[tuple[int, float, pa.Table]]:
+    names = [str(name) for name in recovery.readings.names.to_pylist()]
+    if len(names) > MAX_WIDE:
+        raise ParameterError(
+            f"a wide table of {len(names):,} series would have as many columns (at most "
+            f"{MAX_WIDE:,}); write a long one."
+        )
+    if "time" in names:
+        raise ParameterError("a series is called 'time'; write a long table.")
+    columns = dict(zip(names, recovery.values, strict=True))
+    table = pa.table({"time": recovery.readings.calendar.labels(), **columns})
+    yield len(names), float(recovery.values.sum()), table
+
+
+def _write_stream(
+    tables: Iterator[tuple[int, float, pa.Table]],
+    path: Path,
+    kind: str,
+    metadata: dict[str, str],
+    progress: Progress | None,
+) -> tuple[int, float]:
+    writer: Any = None
+    rows, total = 0, 0.0
+    try:
+        for n_series, amount, table in tables:
+            if kind == "csv":
+                table = _spell_times(table)
+            if writer is None:
+                writer = _open_writer(table.schema, path, kind, metadata)
+            writer.write_table(table)
+            rows += len(table)
+            total += amount
+            if progress is not None:
+                progress(n_series)
+    finally:
+        if writer is not None:
+            writer.close()
+    return rows, total
+
+
+def _open_writer(schema: pa.Schema, path: Path, kind: str, metadata: dict[str, str]) -> Any:
+    if kind == "parquet":
+        import pyarrow.parquet as pq
+
+        repeated = [name for name in schema.names if name in ("series", "time", "covered")]
+        return pq.ParquetWriter(
+            path, schema.with_metadata(metadata), compression="zstd", use_dictionary=repeated
+        )
+    import pyarrow.csv as pv
+
+    return pv.CSVWriter(path, schema)
+
+
+def _spell_times(table: pa.Table) -> pa.Table:
+    """Timestamps as ISO 8601 text with their offset, which CSV has no type for."""
+    from unsum.calendar import Calendar, Frequency
+
+    for i, item in enumerate(table.schema):
+        if pa.types.is_timestamp(item.type):
+            encoded = table.column(i).combine_chunks().dictionary_encode()
+            edges = np.asarray(encoded.dictionary.cast(pa.int64()))
+            texts = Calendar(Frequency.parse("min"), item.type.tz, edges).texts(slice(None))
+            spelt = pa.array(texts).take(encoded.indices)
+            table = table.set_column(i, item.name, spelt)
+    return table
+
+
+def _read_back(readings: Readings, path: Path, kind: str, layout: str) -> float:
+    """The worst relative gap of any reading, from the file as it was written."""
+    worst = 0.0
+    if layout == "wide":
+        names = [str(name) for name in readings.names.to_pylist()]
+        table = pa.Table.from_batches(_batches(path, kind, names))
+        values = np.stack([np.asarray(table[name], np.float64) for name in names])
+        return check_values(readings, values)
+    first = 0
+    pending: list[np.ndarray] = []
+    n_pending, n_periods = 0, readings.n_periods
+    for batch in _batches(path, kind, ["value"]):
+        pending.append(np.asarray(batch.column(0), np.float64))
+        n_pending += len(batch)
+        whole = n_pending // n_periods
+        if whole:
+            joined = np.concatenate(pending)
+            values = joined[: whole * n_periods].reshape(whole, n_periods)
+            worst = max(worst, check_values(readings[first : first + whole], values))
+            first += whole
+            pending = [joined[whole * n_periods :]]
+            n_pending = len(pending[0])
+    if first != readings.n_series or n_pending:
+        raise TableError(f"{path.name} came back with missing rows; the disk may be faulty.")
+    return worst
+
+
+def _batches(path: Path, kind: str, columns: list[str]) -> Iterator[pa.RecordBatch]:
+    if kind == "parquet":
+        import pyarrow.parquet as pq
+
+        with pq.ParquetFile(path) as file:
+            yield from file.iter_batches(batch_size=1 << 20, columns=columns)
+        return
+    import pyarrow.csv as pv
+
+    yield from pv.open_csv(
+        path,
+        convert_options=pv.ConvertOptions(
+            include_columns=columns, column_types=dict.fromkeys(columns, pa.float64())
+        ),
+        parse_options=pv.ParseOptions(newlines_in_values=True),
+    )
+
+
+def write_set_aside(source: Source, findings: Any, path: Path) -> None:
+    """The rows that were not used, as they stood in the table, each with its reason."""
+    wanted = findings.set_aside_rows
+    sentences = {finding.code: finding.sentence for finding in findings}
+    reasons = dict(zip(wanted.tolist(), findings.set_aside_codes, strict=True))
+    tables = []
+    position = 0
+    for batch in source.batches(source.columns):
+        rows = source.row_numbers(np.arange(position, position + len(batch)))
+        position += len(batch)
+        chosen = np.flatnonzero(np.isin(rows, wanted))
+        if len(chosen):
+            table = pa.Table.from_batches([batch]).take(pa.array(chosen))
+            table = pa.table([column.cast(pa.string()) for column in table.columns], source.columns)
+            tables.append(table.add_column(0, "row", pa.array(rows[chosen])))
+    if source.skipped:
+        rows = np.array(sorted(source.skipped))
+        blank = [pa.nulls(len(rows), pa.string()) for _ in source.columns[1:]]
+        texts = pa.array([source.skipped[int(row)] for row in rows])
+        tables.append(pa.table([pa.array(rows), texts, *blank], ["row", *source.columns]))
+    table = pa.concat_tables(tables).sort_by("row")
+    codes = [reasons[row] for row in table["row"].to_pylist()]
+    table = table.append_column("reason", pa.array(codes))
+    table = table.append_column("sentence", pa.array([sentences.get(code, "") for code in codes]))
+    write_table(table, path)
+
+
+def _kind(path: Path) -> str:
+    kinds = {".parquet": "parquet", ".pq": "parquet", ".csv": "csv"}
+    if path.suffix.lower() not in kinds:
+        raise ParameterError(
+            f"{path.name} must end in .csv or .parquet, so that its kind is known."
+        )
+    if not path.parent.is_dir():
+        raise TableError(f"the folder {path.parent} does not exist; make it first.")
+    return kinds[path.suffix.lower()]
