@@ -49,6 +49,17 @@ def map_blocks(
                 future.cancel()
 
 
+def announce_compilation(say: Callable[[str], None]) -> None:
+    """Say that kernels are about to be compiled, the first time on a machine."""
+    from pathlib import Path
+
+    from unsum.kernels.smooth import smooth_series
+
+    cache = Path(smooth_series._cache.cache_path)  # type: ignore[attr-defined]
+    if not any(cache.glob("smooth.smooth_series-*.nbi")):
+        say("compiling numerical kernels, once on this machine; this takes some seconds")
+
+
 def count_threads(threads: int | None) -> int:
     if threads is None:
         return cpu_count() or 1

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Any
@@ -24,10 +23,9 @@ class Result:
 
     method: str
     errors: Errors
-    seconds: float
 
     def to_dict(self) -> dict[str, Any]:
-        return {"method": self.method, **asdict(self.errors), "seconds": self.seconds}
+        return {"method": self.method, **asdict(self.errors)}
 
 
 def compare(
@@ -40,13 +38,10 @@ def compare(
 ) -> list[Result]:
     """Errors of the methods on readings of the truth, averaged over seeds."""
     measured: dict[str, list[Errors]] = {method: [] for method in methods}
-    seconds = dict.fromkeys(methods, 0.0)
     for run in range(runs):
         readings = aggregate(truth, replace(scheme, seed=scheme.seed + run))
         for method in methods:
-            begun = time.perf_counter()
             values = recover(readings, method).values
-            seconds[method] += time.perf_counter() - begun
             measured[method].append(measure_recovery(truth, readings, values))
             if progress is not None:
                 progress(1)
@@ -54,7 +49,6 @@ def compare(
         Result(
             method,
             Errors(*np.mean([list(asdict(errors).values()) for errors in runs_], axis=0).tolist()),
-            seconds[method] / runs,
         )
         for method, runs_ in measured.items()
     ]

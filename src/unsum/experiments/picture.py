@@ -34,7 +34,9 @@ def draw_customers(
         n = pc.index(readings.names, name).as_py()
         actual = truth.values[pc.index(truth.names, name).as_py()]
         axis.plot(days, actual, color=TRUTH, linewidth=1.0, label="truth (hidden)")
-        axis.stairs(even.values[n], times, color=EVEN, linewidth=1.0, label="even spreading")
+        axis.stairs(
+            even.values[n], times, baseline=None, color=EVEN, linewidth=1.0, label="even spreading"
+        )
         axis.plot(
             times[:-1], recovery.values[n], color=RECOVERED, linewidth=1.8,
             label=f"recovered ({recovery.method})",

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from datetime import date, timedelta
+from itertools import pairwise
 
 import numpy as np
 import pyarrow as pa
@@ -75,7 +76,8 @@ def _temperature(rng: np.random.Generator) -> np.ndarray:
     weather = np.zeros(N_DAYS)
     for t in range(1, N_DAYS):
         weather[t] = 0.82 * weather[t - 1] + rng.normal(0, 1.9)
-    return season + weather
+    temperature: np.ndarray = season + weather
+    return temperature
 
 
 def _days(kind: Kind, temperature: np.ndarray, rng: np.random.Generator) -> np.ndarray:
@@ -95,7 +97,8 @@ def _days(kind: Kind, temperature: np.ndarray, rng: np.random.Generator) -> np.n
         for _ in range(rng.integers(0, 4)):
             begin = int(rng.integers(0, N_DAYS - 5))
             use[begin : begin + int(rng.integers(5, 18))] *= rng.uniform(0.08, 0.25)
-    return np.round(use, 2)
+    days_of_use: np.ndarray = np.round(use, 2)
+    return days_of_use
 
 
 def _bill(truth: Panel, rng: np.random.Generator) -> pa.Table:
@@ -109,7 +112,7 @@ def _bill(truth: Panel, rng: np.random.Generator) -> pa.Table:
             dates = np.arange(N_DAYS + 1)
         elif pace < 0.25:
             dates = dates[rng.integers(2) :: 2]
-        for begin, until in zip(dates[:-1], dates[1:], strict=True):
+        for begin, until in pairwise(dates):
             quality = "estimated" if len(dates) < 100 and rng.random() < 0.03 else "actual"
             rows.append((name, int(begin), int(until), float(use[begin:until].sum()), quality))
     return _to_table(rows + _mistakes(rows, rng))

@@ -40,7 +40,7 @@ def whole_file(path: Path) -> Iterator[Path]:
 
 def write_table(table: pa.Table, path: Path) -> None:
     """A table as CSV or Parquet, by the extension."""
-    kind = _kind(path)
+    kind = check_destination(path)
     with whole_file(path) as temporary:
         if kind == "parquet":
             import pyarrow.parquet as pq
@@ -65,7 +65,7 @@ def write_recovery(
     Returns the checks: rows written, worst relative gap of a reading, sum of all values.
     """
     require_choice("layout", layout, ("long", "wide"))
-    kind = _kind(path)
+    kind = check_destination(path)
     metadata = {"unsum": json.dumps(provenance or recovery.provenance())}
     with whole_file(path) as temporary:
         tables = _wide_tables(recovery) if layout == "wide" else _long_tables(recovery)
@@ -232,7 +232,8 @@ def write_set_aside(source: Source, findings: Any, path: Path) -> None:
     write_table(table, path)
 
 
-def _kind(path: Path) -> str:
+def check_destination(path: Path) -> str:
+    """The kind of file that a path asks for, refused early when it cannot be written."""
     kinds = {".parquet": "parquet", ".pq": "parquet", ".csv": "csv"}
     if path.suffix.lower() not in kinds:
         raise ParameterError(

@@ -1,0 +1,98 @@
+"""The main job from file to file: read, recover, write, and account for every row."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from unsum.findings import Findings
+from unsum.recovering import recover
+from unsum.recovery import Recovery
+from unsum.tables.intake import take_in
+from unsum.tables.rows import Options
+from unsum.tables.write import check_destination, write_recovery, write_set_aside
+
+Watch = Callable[[str, int], AbstractContextManager[Callable[[int], None]]]
+Say = Callable[[str], None]
+
+
+@dataclass(frozen=True)
+class Job:
+    """What was done: rows in, rows out, checks, and the time each stage took."""
+
+    recovery: Recovery
+    findings: Findings
+    out: Path
+    set_aside: Path | None
+    checks: dict[str, Any]
+    seconds: dict[str, float]
+
+    def to_dict(self) -> dict[str, Any]:
+        return {
+            **self.findings.to_dict(),
+            "provenance": self.recovery.provenance(),
+            "why": self.recovery.why,
+            "output": str(self.out),
+            "set_aside": str(self.set_aside) if self.set_aside else None,
+            "checks": self.checks,
+            "seconds": {stage: round(taken, 3) for stage, taken in self.seconds.items()},
+        }
+
+    def facts(self) -> list[tuple[str, str]]:
+        found = self.findings
+        rows = f"{found.rows_read:,} read = {found.rows_used:,} used + "
+        rows += f"{found.rows_set_aside:,} set aside"
+        if self.set_aside:
+            rows += f", in {self.set_aside}"
+        readings = self.recovery.readings
+        stages = ", ".join(f"{stage} {taken:.1f} s" for stage, taken in self.seconds.items())
+        return [
+            ("rows", f"{rows} ({found.row_origin})"),
+            ("readings", repr(readings)),
+            ("method", f"{self.recovery.method} ({self.recovery.why})"),
+            (
+                "wrote",
+                f"{self.out}: {self.checks['rows']:,} rows, read back and checked: nonnegative, "
+                f"worst relative gap of a reading {self.checks['worst_relative_gap']:.1e}",
+            ),
+            ("time", stages),
+        ]
+
+
+def run_recover(
+    source: Any,
+    out: Path,
+    options: Options,
+    *,
+    method: str,
+    drop_bad: bool,
+    wide: bool,
+    threads: int | None,
+    watch: Watch,
+    say: Say,
+) -> Job:
+    """Recover a file into another; the output appears whole and checked, or not at all."""
+    from unsum.engine import announce_compilation
+
+    check_destination(out)
+    begun = time.perf_counter()
+    say(f"reading {source}")
+    intake = take_in(source, options)
+    readings = intake.readings(drop_bad=drop_bad)
+    read = time.perf_counter()
+    announce_compilation(say)
+    recovery = recover(readings, method, threads=threads)
+    fitted = time.perf_counter()
+    with watch("recovering and writing", readings.n_series) as step:
+        checks = write_recovery(recovery, out, layout="wide" if wide else "long", progress=step)
+    set_aside = None
+    if readings.findings.rows_set_aside:
+        set_aside = out.with_name(f"{out.stem}.set-aside.csv")
+        write_set_aside(intake.source, readings.findings, set_aside)
+    done = time.perf_counter()
+    seconds = {"reading": read - begun, "fitting": fitted - read, "writing": done - fitted}
+    return Job(recovery, readings.findings, out, set_aside, checks, seconds)
