@@ -26,6 +26,7 @@ HOUR = 60 * MINUTE
 DAY = 24 * HOUR
 WEEK = 7 * DAY
 MAX_PERIODS = 10_000_000
+_SLICE = 1 << 20
 EARLIEST, LATEST = -5_364_662_400_000_000, 7_258_118_400_000_000  # the years 1800 to 2199
 
 _WEEKDAYS = ("MON", "TUE", "WED", "THU", "FRI", "SAT", "SUN")
@@ -233,13 +234,21 @@ class Calendar:
 
         Halfway goes to the later edge. Moments outside the calendar go to -1 or n_periods + 1.
         """
-        after = np.searchsorted(self.edges, moments, side="left").astype(np.int64)
+        nearest = np.empty(len(moments), np.int32)
+        exact = np.empty(len(moments), np.bool_)
+        for low in range(0, len(moments), _SLICE):  # in slices, to hold no large temporaries
+            part = slice(low, low + _SLICE)
+            nearest[part], exact[part] = self._locate(moments[part])
+        return nearest, exact
+
+    def _locate(self, moments: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        after = np.searchsorted(self.edges, moments, side="left")
         inside = np.clip(after, 1, self.n_periods)
         left, right = self.edges[inside - 1], self.edges[inside]
         nearest = inside - (moments - left < right - moments)
+        exact = self.edges[nearest] == moments
         nearest[moments < self.edges[0]] = -1
         nearest[moments > self.edges[-1]] = self.n_periods + 1
-        exact = self.edges[np.clip(nearest, 0, self.n_periods)] == moments
         return nearest, exact
 
     def labels(self, *, ends: bool = False) -> pa.Array:

@@ -202,7 +202,7 @@ def _place(
     off = ledger.in_use & ~(start_exact & end_exact)
     if off.any():
         _judge_off_grid(rows, calendar, np.flatnonzero(off), first, last, options, ledger)
-    return calendar, first.astype(np.int32), last.astype(np.int32)
+    return calendar, first, last
 
 
 def _choose_zone(rows: Rows, options: Options, ledger: Ledger) -> str | None:

@@ -133,6 +133,8 @@ def read_rows(source: Source, options: Options) -> Rows:
                 samples[role][position + int(i)] = str(column[int(i)].as_py())
         position += len(batch)
     names, codes = _unify(series)
+    series.clear()
+    pa.default_memory_pool().release_unused()
     totals = parts.pop("total")
     rows = Rows(
         names=names,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, fields, replace
+from itertools import pairwise
 
 import numpy as np
 import pyarrow as pa
@@ -15,6 +16,8 @@ from unsum.tables.rows import Options
 
 AGREEMENT = 1e-9  # duplicates whose totals differ by less are one reading
 ABSURD = 1000.0
+SERIES_AT_ONCE = 1 << 16
+SLICE = 1 << 20
 
 
 @dataclass(frozen=True)
@@ -226,32 +229,44 @@ def _judge_levels(runs: Runs, ledger: Ledger) -> None:
         ledger.add("all-zero", f"{count(len(names), 'series')} with totals of zero only.", where,
                    series=names)  # fmt: skip
 
-    positive = np.flatnonzero(runs.total > 0)
-    if not len(positive):
-        return
-    rate = runs.total[positive] / (runs.stop[positive] - runs.start[positive])
-    series = runs.series[positive]
-    by_rate = np.lexsort((rate, series))
-    heads = np.flatnonzero(np.diff(series, prepend=-1))
-    sizes = np.diff(np.append(heads, len(series)))
-    usual = np.repeat(rate[by_rate][heads + (sizes - 1) // 2], sizes)
-    several = np.repeat(sizes >= 3, sizes)
-    absurd = np.flatnonzero(several & (rate / ABSURD > usual))
+    absurd, times = _absurd(runs, heads)
     if len(absurd):
-        which = positive[absurd]
         ledger.add(
             "absurd-magnitude",
-            f"{count(len(which), 'reading')} at more than {ABSURD:,.0f} times the usual level of "
+            f"{count(len(absurd), 'reading')} at more than {ABSURD:,.0f} times the usual level of "
             "its series; check the unit and the decimal point.",
-            runs.position[which],
+            runs.position[absurd],
             details=(
-                f"row {ledger.row(int(runs.position[positive[i]]))}: series "
-                f"{runs.name(positive[i])!r}, total {runs.total[positive[i]]:g} over "
-                f"{runs.span(positive[i])}, {rate[i] / usual[i]:,.0f} times its usual level"
-                for i in absurd[:MAX_DETAILS]
+                f"row {ledger.row(int(runs.position[i]))}: series {runs.name(i)!r}, total "
+                f"{runs.total[i]:g} over {runs.span(i)}, {ratio:,.0f} times its usual level"
+                for i, ratio in zip(absurd[:MAX_DETAILS], times, strict=False)
             ),
-            series=runs.series_names(runs.series[which]),
+            series=runs.series_names(runs.series[absurd]),
         )
+
+
+def _absurd(runs: Runs, heads: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Readings far above the median rate of their series, and how far.
+
+    Only positive readings count, and only series with three of them. Works through a block of
+    whole series at a time, to hold no large temporaries.
+    """
+    found, times = [np.empty(0, np.int64)], [np.empty(0)]
+    bounds = np.append(heads[::SERIES_AT_ONCE], len(runs.series))
+    for low, high in pairwise(bounds):
+        positive = low + np.flatnonzero(runs.total[low:high] > 0)
+        if not len(positive):
+            continue
+        rate = runs.total[positive] / (runs.stop[positive] - runs.start[positive])
+        series = runs.series[positive]
+        by_rate = np.lexsort((rate, series))
+        first = np.flatnonzero(np.diff(series, prepend=-1))
+        sizes = np.diff(np.append(first, len(series)))
+        usual = np.repeat(rate[by_rate][first + (sizes - 1) // 2], sizes)
+        above = np.flatnonzero(np.repeat(sizes >= 3, sizes) & (rate / ABSURD > usual))
+        found.append(positive[above])
+        times.append(rate[above] / usual[above])
+    return np.concatenate(found), np.concatenate(times)
 
 
 def _judge_week(runs: Runs, ledger: Ledger) -> None:
@@ -259,10 +274,10 @@ def _judge_week(runs: Runs, ledger: Ledger) -> None:
     calendar = runs.calendar
     if not 0 < calendar.frequency.step < WEEK:
         return
-    walls = calendar.walls
-    if (
-        walls[-1] - walls[0] >= 2 * WEEK
-        and not ((walls[runs.stop] - walls[runs.start]) % WEEK).any()
+    phase = calendar.walls % WEEK
+    if calendar.walls[-1] - calendar.walls[0] >= 2 * WEEK and all(
+        (phase[runs.stop[low : low + SLICE]] == phase[runs.start[low : low + SLICE]]).all()
+        for low in range(0, len(runs.start), SLICE)
     ):
         ledger.add(
             "no-weekly-shape",
