@@ -94,6 +94,8 @@ def aggregate(
         panel = values
     else:
         panel = Panel.from_values(values)
+        if isinstance(rule, Readings):  # the rows of an array are the series of the readings
+            panel = Panel.from_values(values, rule.names, rule.calendar)
     if isinstance(rule, Readings):
         return _over_intervals(panel, rule)
     scheme: Any = rule
@@ -119,22 +121,15 @@ def aggregate(
 def _over_intervals(panel: Panel, readings: Readings) -> Readings:
     from unsum.kernels.totals import sum_readings
 
-    if panel.n_periods != readings.n_periods or (
-        not readings.calendar.frequency.numbered
-        and not panel.calendar.frequency.numbered
-        and (panel.calendar.edges != readings.calendar.edges).any()
-    ):
+    if not np.array_equal(panel.calendar.edges, readings.calendar.edges):
         raise ParameterError("the values and the readings are not on the same periods.")
     values = panel.values
     if not panel.names.equals(readings.names):
-        if panel.calendar.frequency.numbered and len(panel.names) == readings.n_series:
-            pass  # an array: its rows are the series of the readings
-        else:
-            places = pc.index_in(readings.names, value_set=panel.names)
-            if places.null_count:
-                absent = readings.names.filter(places.is_null())[0].as_py()
-                raise ParameterError(f"series {absent!r} of the readings is not among the values.")
-            values = values[np.asarray(places)]
+        places = pc.index_in(readings.names.cast(panel.names.type), value_set=panel.names)
+        if places.null_count:
+            absent = readings.names.filter(places.is_null())[0].as_py()
+            raise ParameterError(f"series {absent!r} of the readings is not among the values.")
+        values = values[np.asarray(places)]
     totals = sum_readings(readings.indptr, readings.start, readings.stop, values)
     return readings.with_totals(totals)
 

@@ -21,7 +21,7 @@ from unsum.calendar import (
     moment_of,
     offset_name,
 )
-from unsum.errors import ParameterError, ReadingsError
+from unsum.errors import ParameterError, ReadingsError, TableError
 from unsum.findings import MAX_DETAILS, Findings
 from unsum.readings import Readings
 from unsum.tables.cells import judge_cells
@@ -76,7 +76,12 @@ def take_in(table: Any, options: Options) -> Intake:
                 f"columns={{{role!r}: ...}}, or --{role.replace('_', '-')} on the command line.",
             )
         return Intake(ledger.close(), source, None)
-    rows = read_rows(source, options)
+    try:
+        rows = read_rows(source, options)
+    except pa.ArrowException as error:
+        raise TableError(
+            f"{source.label} holds a column of a kind that cannot be understood: {error}"
+        ) from error
     ledger = Ledger(source, len(rows))
     if not len(rows) and not source.skipped:
         ledger.stop("empty-table", f"{source.label} has a header but no rows; add readings to it.")
@@ -85,6 +90,7 @@ def take_in(table: Any, options: Options) -> Intake:
     placed = _place(rows, options, ledger)
     usable = None
     if placed is not None:
+        rows.start.wall = rows.end.wall = np.empty(0, np.int64)  # no longer needed, and large
         usable = _assemble(rows, *placed, options, ledger)
     findings = ledger.close()
     if usable is not None:
@@ -131,8 +137,8 @@ def take_in_arrays(
     rows = Rows(
         names=labels.take(pa.array(order)),
         series=rank[columns["series"]],
-        start=MomentColumn(columns["start"], flags),
-        end=MomentColumn(columns["stop"], flags),
+        start=MomentColumn(columns["start"], flags, numbered=True),
+        end=MomentColumn(columns["stop"], flags, numbered=True),
         total=columns["total"],
         total_flags=np.where(np.isnan(columns["total"]), MISSING, 0).astype(np.uint8),
     )
@@ -261,13 +267,22 @@ def _moments(
         moments[relevant] = utc
         if not options.frequency.daily_or_longer:
             where = np.flatnonzero(relevant)
-            _judge_clock_change("ambiguous-time", "happens twice", where[twice], role, tz, ledger)
-            _judge_clock_change("skipped-time", "never happens", where[never], role, tz, ledger)
+            for code, what, found in (
+                ("ambiguous-time", "happens twice", where[twice]),
+                ("skipped-time", "never happens", where[never]),
+            ):
+                _judge_clock_change(code, what, column, found, role, tz, ledger)
     return moments
 
 
 def _judge_clock_change(
-    code: str, what: str, where: np.ndarray, role: str, tz: str, ledger: Ledger
+    code: str,
+    what: str,
+    column: MomentColumn,
+    where: np.ndarray,
+    role: str,
+    tz: str,
+    ledger: Ledger,
 ) -> None:
     if len(where):
         ledger.add(
@@ -275,6 +290,7 @@ def _judge_clock_change(
             f"{count(len(where), 'row')} whose {role} {what} on the clocks of {tz}; write these "
             "times with their offset, or all times in UTC.",
             where,
+            details=(f"row {ledger.row(i)}: {column.text(i)}" for i in where[:MAX_DETAILS]),
             set_aside=where,
         )
 
@@ -288,7 +304,8 @@ def _judge_order(rows: Rows, starts: np.ndarray, ends: np.ndarray, ledger: Ledge
             "inclusive ends if end is the last day of the reading.",
             where,
             details=(
-                f"row {ledger.row(i)}: series {rows.name(i)!r}, total {rows.total[i]:g}"
+                f"row {ledger.row(i)}: series {rows.name(i)!r}, start {rows.start.text(i)}, "
+                f"end {rows.end.text(i)}"
                 for i in where[:MAX_DETAILS]
             ),
             set_aside=where,
@@ -368,8 +385,9 @@ def _judge_off_grid(
     ledger: Ledger,
 ) -> None:
     details = (
-        f"row {ledger.row(i)}: series {rows.name(i)!r}, nearest grid "
-        f"points {calendar.text(int(first[i]))} to {calendar.text(int(last[i]))}"
+        f"row {ledger.row(i)}: series {rows.name(i)!r}, {rows.start.text(i)} to "
+        f"{rows.end.text(i)}, nearest grid points {calendar.text(int(first[i]))} to "
+        f"{calendar.text(int(last[i]))}"
         for i in where[:MAX_DETAILS]
     )
     if options.snap == "error":
@@ -418,7 +436,8 @@ def _assemble(
         rows.names, calendar, rows.series[keep], first[keep], last[keep], rows.total[keep], keep
     )
     runs = judge_runs(runs, rows.series, options, ledger)
-    present, counts = np.unique(runs.series, return_counts=True)
+    heads = np.flatnonzero(np.diff(runs.series, prepend=-1))
+    present = runs.series[heads]
     if not len(present):
         ledger.stop(
             "empty-table",
@@ -432,9 +451,9 @@ def _assemble(
     return Readings(
         names=rows.names if everything else rows.names.take(pa.array(present)),
         calendar=calendar,
-        indptr=np.concatenate([[0], np.cumsum(counts)]),
-        start=runs.start.astype(np.int32),
-        stop=runs.stop.astype(np.int32),
+        indptr=np.append(heads, len(runs.series)),
+        start=runs.start,
+        stop=runs.stop,
         total=runs.total + 0.0,  # no negative zeros
         active=active[present],
         estimated=estimated,

@@ -78,7 +78,7 @@ def run_recover(
     """Recover a file into another; the output appears whole and checked, or not at all."""
     from unsum.engine import announce_compilation
 
-    check_destination(out)
+    check_destination(out, source)
     begun = time.perf_counter()
     say(f"reading {source}")
     intake = take_in(source, options)

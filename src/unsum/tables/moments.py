@@ -38,9 +38,6 @@ class MomentParser:
 
     def parse(self, column: pa.Array) -> Moments:
         kind = column.type
-        if pa.types.is_dictionary(kind):
-            column = column.cast(kind.value_type)
-            kind = column.type
         n = len(column)
         missing = np.asarray(column.is_null())
         naive = np.full(n, NAIVE, np.int32)

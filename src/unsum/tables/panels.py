@@ -13,7 +13,7 @@ from unsum.calendar import DAY, HOUR, MINUTE, Calendar, Frequency, TimeZone, off
 from unsum.errors import TableError
 from unsum.panel import Panel
 from unsum.tables.moments import NAIVE, MomentParser, Moments
-from unsum.tables.rows import parse_totals
+from unsum.tables.rows import parse_totals, plain_column
 from unsum.tables.source import Source, open_source
 
 LONG = ("series", "time", "value")
@@ -102,10 +102,7 @@ def _gather(source: Source, columns: list[str]) -> pa.Table:
 
 
 def _plain(column: pa.ChunkedArray) -> pa.Array:
-    combined = column.combine_chunks()
-    if pa.types.is_dictionary(combined.type):
-        return combined.cast(combined.type.value_type)
-    return combined
+    return plain_column(column.combine_chunks())
 
 
 def _parse_times(source: Source, column: pa.ChunkedArray) -> Moments:

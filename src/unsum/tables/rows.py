@@ -74,9 +74,17 @@ class MomentColumn:
     flags: np.ndarray
     offset: np.ndarray | None = None
     tz: str | None = None
+    numbered: bool = False
 
     def has(self, flag: int) -> np.ndarray:
         return (self.flags & flag) > 0
+
+    def text(self, position: int) -> str:
+        """A moment as it stood in the table, without its offset."""
+        wall = int(self.wall[position])
+        if self.numbered:
+            return str(wall)
+        return str(np.datetime64(wall, "us").astype("datetime64[s]")).removesuffix("T00:00:00")
 
 
 @dataclass
@@ -115,12 +123,12 @@ def read_rows(source: Source, options: Options) -> Rows:
     samples: dict[str, dict[int, str]] = defaultdict(dict)
     position = 0
     for batch in source.batches(list(dict.fromkeys(options.column(role) for role in roles))):
-        series.append(_encode_names(batch.column(options.column("series"))))
+        series.append(_encode_names(plain_column(batch.column(options.column("series")))))
         for role in roles[1:]:
-            column = batch.column(options.column(role))
+            column = plain_column(batch.column(options.column(role)))
             if role in parsers:
                 moments = parsers[role].parse(column)
-                parts[role].append(_compact(moments))
+                parts[role].append(_compact(moments, numbered=options.frequency.numbered))
                 bad = moments.unreadable
             elif role == "total":
                 values, flags = parse_totals(column, options.decimal)
@@ -153,14 +161,14 @@ def read_rows(source: Source, options: Options) -> Rows:
     return rows
 
 
-def _compact(moments: Moments) -> MomentColumn:
+def _compact(moments: Moments, *, numbered: bool) -> MomentColumn:
     flags = (
         moments.missing * np.uint8(MISSING)
         + moments.unreadable * np.uint8(UNREADABLE)
         + moments.date_only * np.uint8(DATE_ONLY)
     ).astype(np.uint8)
     offset = None if (moments.offset == NAIVE).all() else moments.offset
-    return MomentColumn(moments.wall, flags, offset, moments.tz)
+    return MomentColumn(moments.wall, flags, offset, moments.tz, numbered)
 
 
 def _join(parts: list[MomentColumn]) -> MomentColumn:
@@ -174,12 +182,19 @@ def _join(parts: list[MomentColumn]) -> MomentColumn:
         )
         offset = np.concatenate(list(filled))
     tz = next((part.tz for part in parts if part.tz), None)
-    return MomentColumn(wall, flags, offset, tz)
+    return MomentColumn(wall, flags, offset, tz, numbered=any(part.numbered for part in parts))
+
+
+def plain_column(column: pa.Array) -> pa.Array:
+    """A column without encoding, and text of any kind as plain strings."""
+    if pa.types.is_dictionary(column.type):
+        column = column.cast(column.type.value_type)
+    if pa.types.is_large_string(column.type) or pa.types.is_string_view(column.type):
+        column = column.cast(pa.string())
+    return column
 
 
 def _encode_names(column: pa.Array) -> pa.Array:
-    if pa.types.is_dictionary(column.type):
-        column = column.cast(column.type.value_type)
     if not (pa.types.is_integer(column.type) or pa.types.is_string(column.type)):
         column = column.cast(pa.string())
     if pa.types.is_string(column.type):
@@ -206,9 +221,7 @@ def _unify(series: list[pa.Array]) -> tuple[pa.Array, np.ndarray]:
 
 def parse_totals(column: pa.Array, decimal: str = ".") -> tuple[np.ndarray, np.ndarray]:
     """Totals as floats, and flags of those missing or unreadable (their value is NaN)."""
-    if pa.types.is_dictionary(column.type):
-        column = column.cast(column.type.value_type)
-    if pa.types.is_string(column.type) or pa.types.is_large_string(column.type):
+    if pa.types.is_string(column.type):
         return _parse_total_texts(column, decimal)
     flags = np.asarray(column.is_null()).astype(np.uint8) * np.uint8(MISSING)
     kind = column.type

@@ -232,13 +232,17 @@ def write_set_aside(source: Source, findings: Any, path: Path) -> None:
     write_table(table, path)
 
 
-def check_destination(path: Path) -> str:
+def check_destination(path: Path, source: object = None) -> str:
     """The kind of file that a path asks for, refused early when it cannot be written."""
     kinds = {".parquet": "parquet", ".pq": "parquet", ".csv": "csv"}
     if path.suffix.lower() not in kinds:
         raise ParameterError(
             f"{path.name} must end in .csv or .parquet, so that its kind is known."
         )
+    if isinstance(source, Path) and path.exists() and path.samefile(source):
+        raise ParameterError(f"{path} is the input; write to another file.")
+    if path.is_dir():
+        raise TableError(f"{path} is a folder; name a file in it.")
     if not path.parent.is_dir():
         raise TableError(f"the folder {path.parent} does not exist; make it first.")
     return kinds[path.suffix.lower()]
