@@ -92,6 +92,16 @@ def take_in(table: Any, options: Options) -> Intake:
     if placed is not None:
         rows.start.wall = rows.end.wall = np.empty(0, np.int64)  # no longer needed, and large
         usable = _assemble(rows, *placed, options, ledger)
+    return _close(ledger, usable)
+
+
+def _close(ledger: Ledger, usable: Readings | None) -> Intake:
+    source = ledger.source
+    if usable is None and not ledger.fatal:
+        ledger.stop(
+            "empty-table",
+            f"{source.label} holds no usable reading; the other findings say why.",
+        )
     findings = ledger.close()
     if usable is not None:
         usable = replace(usable, findings=findings, backend=source.backend)
@@ -147,11 +157,7 @@ def take_in_arrays(
     grid = calendar or Calendar.numbered(n_periods)
     first, last = columns["start"].astype(np.int32), columns["stop"].astype(np.int32)
     _judge_order(rows, first, last, ledger)
-    usable = _assemble(rows, grid, first, last, options, ledger)
-    findings = ledger.close()
-    if usable is not None:
-        usable = replace(usable, findings=findings)
-    return Intake(findings, source, usable)
+    return _close(ledger, _assemble(rows, grid, first, last, options, ledger))
 
 
 def _whole(name: str, values: Any, low: int, high: int) -> np.ndarray:
@@ -439,10 +445,6 @@ def _assemble(
     heads = np.flatnonzero(np.diff(runs.series, prepend=-1))
     present = runs.series[heads]
     if not len(present):
-        ledger.stop(
-            "empty-table",
-            f"{ledger.source.label} holds no usable reading; see the other findings for the rows.",
-        )
         return None
     estimated = None
     if rows.quality is not None:

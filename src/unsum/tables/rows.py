@@ -143,7 +143,7 @@ def read_rows(source: Source, options: Options) -> Rows:
     names, codes = _unify(series)
     series.clear()
     pa.default_memory_pool().release_unused()
-    totals = parts.pop("total")
+    totals = parts.pop("total", [])
     rows = Rows(
         names=names,
         series=codes,

@@ -265,7 +265,8 @@ def _absurd(runs: Runs, heads: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         usual = np.repeat(rate[by_rate][first + (sizes - 1) // 2], sizes)
         above = np.flatnonzero(np.repeat(sizes >= 3, sizes) & (rate / ABSURD > usual))
         found.append(positive[above])
-        times.append(rate[above] / usual[above])
+        with np.errstate(over="ignore"):
+            times.append(rate[above] / usual[above])
     return np.concatenate(found), np.concatenate(times)
 
 

@@ -1,0 +1,6 @@
+"""Settings shared by all tests: reproducible, and without a clock."""
+
+from hypothesis import settings
+
+settings.register_profile("unsum", deadline=None, derandomize=True, max_examples=60)
+settings.load_profile("unsum")
