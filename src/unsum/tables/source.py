@@ -10,6 +10,7 @@ from __future__ import annotations
 import csv
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from io import StringIO
 from pathlib import Path
 from typing import Any
 
@@ -84,9 +85,9 @@ class CsvSource(Source):
     def __init__(self, path: Path) -> None:
         self.path = path
         with _readable(path):
-            header = _first_line(path)
-        self.delimiter = max(_DELIMITERS, key=header.count)
-        names = next(csv.reader([header], delimiter=self.delimiter))
+            start = _beginning(path)
+        self.delimiter = max(_DELIMITERS, key=start.splitlines()[0].count)
+        names = next(csv.reader(StringIO(start, newline=""), delimiter=self.delimiter))
         super().__init__(path.name, names, first_row=2)
 
     def _open(self, columns: list[str]) -> Any:
@@ -155,7 +156,7 @@ def to_arrow(frame: Any) -> tuple[pa.Table, str | None]:
         return native.collect("pyarrow").to_native(), backend
     if any(not isinstance(name, str) for name in native.columns):
         raise TableError("the names of the columns must be text; rename them first.")
-    return native.to_arrow(), backend
+    return native.to_arrow().select(native.columns), backend  # without the index of pandas
 
 
 class _readable:  # noqa: N801
@@ -179,9 +180,10 @@ class _readable:  # noqa: N801
         raise TableError(f"{self.path} cannot be read: {hint} ({reason.rstrip('.')}).") from error
 
 
-def _first_line(path: Path) -> str:
+def _beginning(path: Path) -> str:
+    """Enough text for the longest header; a table may have thousands of columns."""
     with pa.input_stream(str(path)) as stream:
-        start = stream.read(1 << 16)
+        start = stream.read(1 << 20)
     if not start.strip():
         raise TableError(f"{path} is empty; it needs a header line and rows below it.")
-    return str(start, "utf-8-sig", errors="replace").splitlines()[0]
+    return str(start, "utf-8-sig", errors="replace")

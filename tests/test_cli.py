@@ -1,0 +1,201 @@
+"""The command line as people meet it: real processes, exit codes, no tracebacks."""
+
+import json
+import subprocess
+import sys
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.csv as pv
+import pytest
+
+from unsum.experiments.town import simulate_town
+from unsum.tables.panels import read_panel
+from unsum.tables.write import write_table
+
+HEADER = "series,start,end,total\n"
+
+
+def run(*arguments, cwd=None):
+    command = [sys.executable, "-m", "unsum", *map(str, arguments)]
+    done = subprocess.run(command, capture_output=True, text=True, cwd=cwd, check=False)
+    assert "Traceback" not in done.stderr
+    assert "met a bug" not in done.stderr
+    return done
+
+
+@pytest.fixture(scope="module")
+def town(tmp_path_factory):
+    """A small town: its bills as CSV, its truth as Parquet."""
+    folder = tmp_path_factory.mktemp("town")
+    made = simulate_town(40, seed=1)
+    write_table(made.bills, folder / "bills.csv")
+    labels = made.truth.calendar.labels()
+    columns = dict(zip(made.truth.names.to_pylist(), made.truth.values, strict=True))
+    write_table(pa.table({"time": labels, **columns}), folder / "truth.parquet")
+    return folder
+
+
+def test_check_names_everything_and_fails(town):
+    done = run("check", town / "bills.csv")
+    assert done.returncode == 1
+    for code in ("missing-total", "start-not-before-end", "overlap", "negative-total"):
+        assert code in done.stdout
+    assert "recover stops here; --drop-bad sets the bad rows aside" in done.stdout
+    machine = json.loads(run("check", town / "bills.csv", "--json").stdout)
+    assert machine["rows_read"] == machine["rows_used"] + machine["rows_set_aside"]
+    assert {finding["code"] for finding in machine["findings"]} >= {"overlap", "negative-total"}
+
+
+def test_check_passes_a_clean_file(tmp_path):
+    path = tmp_path / "bills.csv"
+    path.write_text(HEADER + "a,2024-01-01,2024-02-01,31\n")
+    done = run("check", path)
+    assert done.returncode == 0
+    assert "nothing stops recover" in done.stdout
+
+
+def test_recover_stops_on_bad_rows_and_writes_nothing(town, tmp_path):
+    done = run("recover", town / "bills.csv", "-o", tmp_path / "daily.csv")
+    assert done.returncode == 1
+    assert "Nothing was written" in done.stderr
+    assert list(tmp_path.iterdir()) == []
+    machine = run("recover", town / "bills.csv", "-o", tmp_path / "daily.csv", "--json")
+    assert "overlap" in json.loads(machine.stdout)["error"]
+    assert machine.returncode == 1
+
+
+@pytest.mark.parametrize("suffix", [".csv", ".parquet"])
+def test_recover_writes_an_exact_table_and_accounts_for_every_row(town, tmp_path, suffix):
+    out = tmp_path / f"daily{suffix}"
+    done = run("recover", town / "bills.csv", "-o", out, "--drop-bad", "--json")
+    assert done.returncode == 0
+    summary = json.loads(done.stdout)
+    assert summary["rows_read"] == summary["rows_used"] + summary["rows_set_aside"]
+    assert summary["checks"]["verified"]
+    assert summary["checks"]["worst_relative_gap"] < 1e-9
+    assert summary["provenance"]["method"] == "denton"
+    assert set(summary["seconds"]) == {"reading", "fitting", "writing"}
+    aside = pv.read_csv(tmp_path / "daily.set-aside.csv")
+    assert len(aside) == summary["rows_set_aside"]
+    assert set(aside["reason"].to_pylist()) <= {item["code"] for item in summary["findings"]}
+    panel = read_panel(out)
+    assert panel.values.min() >= 0
+    bills = pv.read_csv(town / "bills.csv")
+    first = bills.slice(0, 1).to_pylist()[0]
+    name, total = first["series"], first["total"]
+    days = [str(day) for day in panel.calendar.labels().to_pylist()]
+    own = slice(days.index(str(first["start"])), days.index(str(first["end"])))
+    place = panel.names.to_pylist().index(name)
+    assert panel.values[place, own].sum() == pytest.approx(total, rel=1e-9)
+
+
+def test_recover_wide_and_other_columns(tmp_path):
+    path = tmp_path / "bills.csv"
+    path.write_text(
+        "account;from;till;kWh\nA;01/01/2024;31/01/2024;31,5\nB;01/01/2024;31/01/2024;62\n"
+    )
+    out = tmp_path / "days.csv"
+    done = run(
+        "recover", path, "-o", out, "--series", "account", "--start", "from", "--end", "till",
+        "--total", "kWh", "--inclusive-end", "--date-format", "%d/%m/%Y", "--decimal", ",",
+        "--wide", "--method", "even", "--to", "2024-02-03",
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    assert out.read_text().splitlines()[0] == '"time","A","B"'
+    assert read_panel(out).values.shape == (2, 33)
+    np.testing.assert_allclose(read_panel(out).values[1], 2.0)
+
+
+def test_aggregate_by_scheme_rule_and_dates(town, tmp_path):
+    daily = tmp_path / "daily.parquet"
+    run("recover", town / "bills.csv", "-o", daily, "--drop-bad")
+    for options in (["--every", "30"], ["--every", "30", "--scheme", "random", "--ends"]):
+        out = tmp_path / "readings.csv"
+        assert run("aggregate", daily, "-o", out, *options).returncode == 0
+        assert run("check", out).returncode == 0
+    assert run("aggregate", daily, "-o", tmp_path / "months.csv", "--rule", "MS").returncode == 0
+    clean = tmp_path / "clean.csv"
+    run("aggregate", town / "truth.parquet", "-o", clean, "--every", "20", "--ends")
+    again = tmp_path / "again.csv"
+    fine = tmp_path / "fine.parquet"
+    assert run("recover", clean, "-o", fine).returncode == 0
+    done = run("aggregate", fine, "-o", again, "--dates", clean)
+    assert done.returncode == 0, done.stderr
+    expected, found = pv.read_csv(clean), pv.read_csv(again)
+    assert expected.drop(["total"]).equals(found.drop(["total"]))
+    np.testing.assert_allclose(found["total"], expected["total"], rtol=1e-9)
+
+
+def test_totals_by_month(town, tmp_path):
+    out = tmp_path / "months.csv"
+    assert run("totals", town / "truth.parquet", "-o", out, "--rule", "MS").returncode == 0
+    table = pv.read_csv(out)
+    assert table.column_names == ["series", "start", "end", "total"]
+    truth = read_panel(town / "truth.parquet")
+    assert sum(table["total"].to_pylist()) == pytest.approx(truth.values.sum())
+
+
+def test_compare_prints_both_errors(town):
+    done = run("compare", town / "truth.parquet", "--every", "30", "--methods", "even,denton,auto")
+    assert done.returncode == 0
+    assert "normalised" in done.stdout
+    assert "paper's" in done.stdout
+    machine = json.loads(
+        run("compare", town / "truth.parquet", "--runs", "2", "--ends", "--json").stdout
+    )
+    assert [row["method"] for row in machine["results"]] == ["even", "denton"]
+    for row in machine["results"]:
+        assert row["paper"] == pytest.approx(row["paper_covered"])
+        assert 0.1 < row["normalised"] < 0.6
+
+
+def test_demo_writes_and_prints_what_it_promises(tmp_path):
+    done = run("demo", "--out", "here", "--customers", "60", cwd=tmp_path)
+    assert done.returncode == 0
+    assert "unsum check here/readings.csv" in done.stdout
+    made = {path.name for path in (tmp_path / "here").iterdir()}
+    assert made == {"readings.csv", "daily.parquet", "daily.set-aside.csv", "customers.png"}
+    assert (tmp_path / "here" / "customers.png").read_bytes().startswith(b"\x89PNG")
+    follow = run("check", "here/readings.csv", cwd=tmp_path)
+    assert follow.returncode == 1
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "message"),
+    [
+        (["recover", "absent.csv", "-o", "x.csv"], 1, "absent.csv does not exist"),
+        (["recover", "bills.csv", "-o", "x.txt"], 2, "must end in .csv or .parquet"),
+        (["recover", "bills.csv", "-o", "bills.csv"], 2, "is the input"),
+        (["recover", "bills.csv", "-o", "no/x.csv"], 1, "the folder no does not exist"),
+        (["recover", "bills.csv", "-o", "x.csv", "--freq", "7h"], 2, "freq '7h' is not a known"),
+        (["recover", "bills.csv", "-o", "x.csv", "--tz", "Mars"], 2, "tz 'Mars' is not a known"),
+        (["recover", "bills.csv", "-o", "x.csv", "--method", "magic"], 2, "got 'magic'"),
+        (["recover", "bills.csv", "-o", "x.csv", "--snap", "up"], 2, "snap must be one of"),
+        (["recover", "bills.csv", "-o", "x.csv", "--from", "soon"], 2, "'soon' is not a date"),
+        (["recover", "bills.csv"], 2, "-o"),
+        (["check", "bills.csv", "--total", "kwh"], 1, "no column 'kwh'"),
+        (["aggregate", "bills.csv", "-o", "x.csv"], 2, "give one of --every, --rule and --dates"),
+        (["aggregate", "bills.csv", "-o", "x.csv", "--every", "3"], 1, "no column 'time'"),
+        (["compare", "bills.csv", "--methods", "even,odd"], 2, "got 'odd'"),
+        (["compare", "bills.csv", "--scheme", "odd"], 1, "no column 'time'"),
+        (["nonsense"], 2, "nonsense"),
+    ],
+)
+def test_mistakes_end_in_a_sentence_and_an_exit_code(tmp_path, arguments, code, message):
+    (tmp_path / "bills.csv").write_text(HEADER + "a,2024-01-01,2024-02-01,31\n")
+    done = run(*arguments, cwd=tmp_path)
+    assert done.returncode == code
+    assert message in done.stdout + done.stderr
+    assert [path.name for path in tmp_path.iterdir()] == ["bills.csv"]
+
+
+def test_progress_is_silent_when_nobody_looks(town, tmp_path):
+    done = run("recover", town / "bills.csv", "-o", tmp_path / "out.parquet", "--drop-bad")
+    assert done.stderr == ""
+
+
+def test_version():
+    import unsum
+
+    assert run("--version").stdout.strip() == f"unsum {unsum.__version__}"
