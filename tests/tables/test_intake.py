@@ -473,7 +473,11 @@ def test_arrays_go_through_the_same_validator():
 
 
 def test_estimated_readings_are_marked(tmp_path):
-    text = "series,start,end,total,quality\na,2024-01-01,2024-01-02,1,E\na,2024-01-02,2024-01-03,1,Actual\n"
+    text = (
+        "series,start,end,total,quality\n"
+        "a,2024-01-01,2024-01-02,1,E\n"
+        "a,2024-01-02,2024-01-03,1,Actual\n"
+    )
     readings = read_readings(write(tmp_path, text))
     assert readings.estimated.tolist() == [True, False]
     assert readings.to_arrow()["quality"].to_pylist() == ["estimated", "actual"]
@@ -514,8 +518,8 @@ def test_the_fingerprint_follows_the_content():
     )
 )
 def test_every_row_is_used_or_set_aside_once(rows):
-    table = pa.table(dict(zip(("series", "start", "end", "total"), map(list, zip(*rows, strict=True)),
-                              strict=True)))  # fmt: skip
+    columns = map(list, zip(*rows, strict=True))
+    table = pa.table(dict(zip(("series", "start", "end", "total"), columns, strict=True)))
     findings = check(table)
     assert_accounted(findings)
     assert findings.rows_read == len(rows)

@@ -1,0 +1,78 @@
+"""Makes the pages and pictures of the documentation that come from the code.
+
+    python docs/make.py
+
+Writes docs/cli.md, docs/findings.md and docs/unsum.png. A test fails when the pages are stale.
+"""
+
+from __future__ import annotations
+
+import os
+from datetime import timedelta
+from pathlib import Path
+
+HERE = Path(__file__).parent
+FINDINGS_HEAD = """# Findings
+
+Made by `python docs/make.py` from `unsum.findings`.
+
+`unsum check`, `unsum recover` and the library share one validator. A finding names its rows as you
+would look them up: a CSV file as an editor or spreadsheet numbers it (the header is row 1), other
+tables by position from 0. Rows read are always rows used plus rows set aside; those set aside are
+written to a file with their reasons.
+
+| finding | severity | recover |
+|---|---|---|
+"""
+
+
+def cli_page() -> str:
+    """The help of every command, as it is printed."""
+    os.environ["TERMINAL_WIDTH"] = os.environ["COLUMNS"] = "100"
+    from typer.testing import CliRunner
+
+    from unsum.cli import app
+
+    names = [command.name or command.callback.__name__ for command in app.registered_commands]
+    parts = ["# The command line", "", "Made by `python docs/make.py` from the commands.", ""]
+    parts += [
+        "Exit codes: 0 done, 1 the input cannot be used, 2 an option cannot be used, 70 a bug,",
+        "130 interrupted.",
+    ]
+    for name in [None, *names]:
+        arguments = ["--help"] if name is None else [name, "--help"]
+        shown = CliRunner().invoke(app, arguments, prog_name="unsum", terminal_width=100)
+        help_text = "\n".join(line.rstrip() for line in shown.output.strip().splitlines())
+        parts += ["", f"## `unsum{' ' + name if name else ''}`", "", "```text", help_text, "```"]
+    return "\n".join(parts) + "\n"
+
+
+def findings_page() -> str:
+    """Every finding, how serious it is, and what `recover` does about it."""
+    from unsum.findings import CATALOGUE
+
+    rows = [f"| `{code}` | {grade} | {action} |" for code, (grade, action) in CATALOGUE.items()]
+    return FINDINGS_HEAD + "\n".join(rows) + "\n"
+
+
+def draw_picture(path: Path) -> None:
+    """Two customers of the simulated town: what the bills say, and what is recovered."""
+    from unsum.experiments.picture import draw_customers
+    from unsum.experiments.town import FIRST_DAY, N_DAYS, simulate_town
+    from unsum.readings import Readings
+    from unsum.recovering import recover
+
+    town = simulate_town()
+    readings = Readings.from_frame(
+        town.bills,
+        range_start=FIRST_DAY,
+        range_end=FIRST_DAY + timedelta(days=N_DAYS),
+        drop_bad=True,
+    )
+    draw_customers(town.truth, recover(readings), ["C0233", "C0018"], path)
+
+
+if __name__ == "__main__":
+    (HERE / "cli.md").write_text(cli_page(), encoding="utf-8")
+    (HERE / "findings.md").write_text(findings_page(), encoding="utf-8")
+    draw_picture(HERE / "unsum.png")
