@@ -127,6 +127,17 @@ def test_aggregate_by_scheme_rule_and_dates(town, tmp_path):
     np.testing.assert_allclose(found["total"], expected["total"], rtol=1e-9)
 
 
+def test_totals_of_recovered_days_say_what_is_covered(tmp_path):
+    (tmp_path / "bills.csv").write_text(HEADER + "a,2024-01-11,2024-03-01,50\n")
+    for suffix in (".csv", ".parquet"):
+        daily, out = tmp_path / f"daily{suffix}", tmp_path / "months.csv"
+        run("recover", tmp_path / "bills.csv", "-o", daily, "--from", "2024-01-01")
+        assert run("totals", daily, "-o", out, "--rule", "MS").returncode == 0
+        table = pv.read_csv(out).to_pylist()
+        assert [row["covered"] for row in table] == pytest.approx([21 / 31, 1.0])
+        assert [row["total"] for row in table] == pytest.approx([31.0, 29.0])
+
+
 def test_totals_by_month(town, tmp_path):
     out = tmp_path / "months.csv"
     assert run("totals", town / "truth.parquet", "-o", out, "--rule", "MS").returncode == 0

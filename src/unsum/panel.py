@@ -19,11 +19,15 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, eq=False)
 class Panel:
-    """Values (n_series, n_periods) of named series on a calendar."""
+    """Values (n_series, n_periods) of named series on a calendar.
+
+    `covered` says, for recovered values, which of them some reading covers.
+    """
 
     names: pa.Array
     calendar: Calendar
     values: np.ndarray
+    covered: np.ndarray | None = None
 
     @classmethod
     def from_values(cls, values: Any, names: Any = None, calendar: Calendar | None = None) -> Panel:
@@ -54,13 +58,16 @@ class Panel:
         return self.calendar.n_periods
 
     def totals(self, rule: str | Sequence[Any] | np.ndarray) -> pa.Table:
-        """Totals by a calendar rule or between cuts: series, start, end, total."""
+        """Totals by a calendar rule or between cuts: series, start, end, total.
+
+        Where coverage is known, `covered` is the share of periods that readings cover.
+        """
         import pyarrow as pa
 
         cuts = cut_points(self.calendar, rule)
         n_intervals = len(cuts) - 1
         every = np.tile(np.arange(n_intervals), self.n_series)
-        return pa.table(
+        table = pa.table(
             {
                 "series": self.names.take(
                     pa.array(np.repeat(np.arange(self.n_series), n_intervals))
@@ -70,6 +77,10 @@ class Panel:
                 "total": pa.array(sum_between(self.values, cuts).ravel()),
             }
         )
+        if self.covered is not None:
+            share = sum_between(self.covered, cuts) / np.diff(cuts)
+            table = table.append_column("covered", pa.array(share.ravel()))
+        return table
 
 
 def sum_between(values: np.ndarray, cuts: np.ndarray) -> np.ndarray:

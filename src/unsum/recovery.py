@@ -13,7 +13,7 @@ from unsum import __version__
 from unsum.engine import map_blocks
 from unsum.errors import UnsumError
 from unsum.methods import Fit
-from unsum.panel import Panel, cut_points, sum_between
+from unsum.panel import Panel, cut_points
 from unsum.readings import Readings
 
 if TYPE_CHECKING:
@@ -84,7 +84,8 @@ class Recovery:
 
     def panel(self) -> Panel:
         """The values with their names and calendar."""
-        return Panel(self.readings.names, self.readings.calendar, self.values)
+        readings = self.readings
+        return Panel(readings.names, readings.calendar, self.values, readings.covered())
 
     def to_arrow(self) -> pa.Table:
         """The long table: series, time, value, covered."""
@@ -111,11 +112,10 @@ class Recovery:
         from unsum.tables.frames import to_native
 
         cuts = cut_points(self.readings.calendar, rule)
-        tables = []
-        for part, block in self.blocks():
-            totals = Panel(part.names, part.calendar, block).totals(cuts)
-            share = sum_between(part.covered().astype(np.float64), cuts) / np.diff(cuts)
-            tables.append(totals.append_column("covered", pa.array(share.ravel())))
+        tables = [
+            Panel(part.names, part.calendar, block, part.covered()).totals(cuts)
+            for part, block in self.blocks()
+        ]
         return to_native(pa.concat_tables(tables), backend or self.readings.backend)
 
     def provenance(self) -> dict[str, Any]:
@@ -124,6 +124,7 @@ class Recovery:
             "unsum": __version__,
             "method": self.method,
             "settings": self.settings,
+            "seed": self.settings.get("seed"),
             "stop_reason": self.stop_reason,
             "readings": self.readings.describe() | {"sha256": self.readings.fingerprint()},
         }

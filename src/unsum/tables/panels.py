@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -40,22 +41,32 @@ def read_panel(
             f"{', '.join(map(repr, opened.columns[:8]))}. Say which one holds the times (--time)."
         )
     if series in opened.columns and value in opened.columns:
-        names, codes, moments, values = _read_long(opened, series, time, value)
+        cells = _read_long(opened, series, time, value)
     else:
-        names, codes, moments, values = _read_wide(opened, time)
-    if not len(values):
+        cells = _read_wide(opened, time)
+    if not len(cells.values):
         raise TableError(f"{opened.label} has no rows; add values to it.")
-    lines, zone = _time_line(moments, tz, opened)
+    lines, zone = _time_line(cells.moments, tz, opened)
     frequency = Frequency.parse(freq) if freq else guess_frequency(lines, zone)
     last = int(lines.max()) + 1
     calendar = Calendar.covering(frequency, zone, int(lines.min()), last)
-    return _fill(opened, names, codes, lines, values, calendar)
+    return _fill(opened, cells, lines, calendar)
 
 
-def _read_long(
-    source: Source, series: str, time: str, value: str
-) -> tuple[pa.Array, np.ndarray, Moments, np.ndarray]:
-    table = _gather(source, [series, time, value])
+@dataclass
+class Cells:
+    """The cells of a table, one after the other: whose, when, how much, and covered or not."""
+
+    names: pa.Array
+    codes: np.ndarray
+    moments: Moments
+    values: np.ndarray
+    covered: np.ndarray | None = None
+
+
+def _read_long(source: Source, series: str, time: str, value: str) -> Cells:
+    covered = ["covered"] if "covered" in source.columns else []
+    table = _gather(source, [series, time, value, *covered])
     encoded = pc.dictionary_encode(_plain(table[series]))
     if encoded.null_count:
         raise TableError(f"{source.label} has rows without a series; fill in their names.")
@@ -65,10 +76,14 @@ def _read_long(
     values, _ = parse_totals(_plain(table[value]))
     codes = rank[np.asarray(encoded.indices)] if len(order) else np.empty(0, np.int64)
     names = encoded.dictionary.take(pa.array(order))
-    return names, codes, _parse_times(source, table[time]), values
+    cells = Cells(names, codes, _parse_times(source, table[time]), values)
+    if covered:
+        text = _plain(table["covered"]).cast(pa.string())
+        cells.covered = np.asarray(pc.equal(pc.utf8_lower(pc.fill_null(text, "")), "true"))
+    return cells
 
 
-def _read_wide(source: Source, time: str) -> tuple[pa.Array, np.ndarray, Moments, np.ndarray]:
+def _read_wide(source: Source, time: str) -> Cells:
     columns = sorted(name for name in source.columns if name != time)
     if not columns:
         raise TableError(f"{source.label} has no column of values beside {time!r}.")
@@ -85,7 +100,7 @@ def _read_wide(source: Source, time: str) -> tuple[pa.Array, np.ndarray, Moments
     )
     values = [parse_totals(_plain(table[name]))[0] for name in columns]
     codes = np.repeat(np.arange(width), n)
-    return pa.array(columns), codes, every, np.concatenate(values)
+    return Cells(pa.array(columns), codes, every, np.concatenate(values))
 
 
 def _gather(source: Source, columns: list[str]) -> pa.Table:
@@ -162,14 +177,7 @@ def guess_frequency(lines: np.ndarray, zone: str | None) -> Frequency:
     )
 
 
-def _fill(
-    source: Source,
-    names: pa.Array,
-    codes: np.ndarray,
-    lines: np.ndarray,
-    values: np.ndarray,
-    calendar: Calendar,
-) -> Panel:
+def _fill(source: Source, cells: Cells, lines: np.ndarray, calendar: Calendar) -> Panel:
     if calendar.frequency.numbered:
         periods, exact = lines - calendar.edges[0], np.ones(len(lines), bool)
     else:
@@ -179,11 +187,12 @@ def _fill(
             f"{source.label} has times that are not on a grid of {calendar.frequency.text!r}; give "
             "the frequency (--freq)."
         )
+    names = cells.names
     panel = np.full((len(names), calendar.n_periods), np.nan)
-    flat = codes * calendar.n_periods + periods
+    flat = cells.codes * calendar.n_periods + periods
     if len(np.unique(flat)) < len(flat):
         raise TableError(f"{source.label} has more than one value for a series and time.")
-    panel.ravel()[flat] = values
+    panel.ravel()[flat] = cells.values
     bad = ~(np.isfinite(panel) & (panel >= 0))
     if bad.any():
         n, t = np.argwhere(bad)[0]
@@ -192,4 +201,8 @@ def _fill(
             f"{calendar.text(int(t))}; every value must be present, finite and nonnegative "
             f"({int(bad.sum()):,} are not)."
         )
-    return Panel(names, calendar, panel)
+    covered = None
+    if cells.covered is not None:
+        covered = np.zeros(panel.shape, np.bool_)
+        covered.ravel()[flat] = cells.covered
+    return Panel(names, calendar, panel, covered)
