@@ -35,7 +35,7 @@ class Periodic:
     ends: bool = False
 
     def __post_init__(self) -> None:
-        _require_every(self.every)
+        _require_counts(self.every, self.seed)
         if self.offset is not None and not 0 <= self.offset < self.every:
             raise ParameterError(
                 f"offset must lie between 0 and {self.every - 1}; got {self.offset}."
@@ -57,7 +57,7 @@ class AtRandom:
     ends: bool = False
 
     def __post_init__(self) -> None:
-        _require_every(self.every)
+        _require_counts(self.every, self.seed)
 
     def cuts(self, name: object, n_periods: int) -> np.ndarray:
         n_dates = min(max(2, round(n_periods / self.every)), n_periods + 1)
@@ -125,7 +125,7 @@ def _over_intervals(panel: Panel, readings: Readings) -> Readings:
         raise ParameterError("the values and the readings are not on the same periods.")
     values = panel.values
     if not panel.names.equals(readings.names):
-        places = pc.index_in(readings.names.cast(panel.names.type), value_set=panel.names)
+        places = pc.index_in(readings.names.cast("string"), value_set=panel.names.cast("string"))
         if places.null_count:
             absent = readings.names.filter(places.is_null())[0].as_py()
             raise ParameterError(f"series {absent!r} of the readings is not among the values.")
@@ -158,6 +158,9 @@ def _with_ends(cuts: np.ndarray, n_periods: int, *, ends: bool) -> np.ndarray:
     return np.unique(np.concatenate([[0], cuts, [n_periods]])) if ends else cuts
 
 
-def _require_every(every: int) -> None:
-    if every < 1:
-        raise ParameterError(f"every must be at least 1; got {every}.")
+def _require_counts(every: int, seed: int) -> None:
+    for name, value, least in (("every", every, 1), ("seed", seed, 0)):
+        if not isinstance(value, int | np.integer) or value < least:
+            raise ParameterError(
+                f"{name} must be a whole number of at least {least}; got {value!r}."
+            )

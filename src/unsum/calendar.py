@@ -63,7 +63,7 @@ class Frequency:
             if 0 < count < 100_000 and weekday_fits:
                 if unit in _UNITS:
                     step = count * _UNITS[unit]
-                    if step >= DAY or DAY % step == 0:
+                    if step % DAY == 0 or DAY % step == 0:
                         return cls(str(text), step=step, weekday=weekday)
                 elif unit in _MONTHS:
                     return cls(str(text), months=count * _MONTHS[unit])
@@ -188,7 +188,8 @@ class Calendar:
     ) -> Calendar:
         """The shortest calendar that contains the moments first and last.
 
-        Weeks and steps of several days are counted from `anchor` (by default, first).
+        Weeks and steps of several days are counted from the wall-clock moment `anchor` (by
+        default, that of first).
         """
         frequency = Frequency.parse(freq)
         if frequency.numbered:
@@ -201,11 +202,13 @@ class Calendar:
             step = frequency.step
             origin = _floor(wall_first, DAY)
             if step > DAY:
-                origin = _anchor_day(frequency, _to_wall(zone, first if anchor is None else anchor))
+                origin = _anchor_day(frequency, wall_first if anchor is None else anchor)
             begin = origin + _floor(wall_first - origin, step)
             _require_length((wall_last - begin) // step)
             # One step more on both sides: clock changes shift local edges by up to an hour.
             walls = np.arange(begin - step, wall_last + 2 * step, step, dtype=np.int64)
+        if tz:
+            zone = TimeZone(tz, int(walls[0]), int(walls[-1]))
         if zone is None:
             edges = walls
         elif frequency.step and frequency.step <= HOUR:
@@ -227,7 +230,7 @@ class Calendar:
         """The edges on the local wall clock."""
         if self.tz is None or self.frequency.numbered:
             return self.edges
-        return TimeZone(self.tz, int(self.edges[0]), int(self.edges[-1])).to_wall(self.edges)
+        return TimeZone(self.tz, int(self.edges.min()), int(self.edges.max())).to_wall(self.edges)
 
     def locate(self, moments: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """The nearest edge of each moment, and whether the moment is exactly on it.
@@ -344,10 +347,12 @@ def _require_length(n_periods: int) -> None:
         )
 
 
-def moment_of(when: str | date | datetime | int) -> int:
+def moment_of(when: Any) -> int:
     """A date or time given by the user, as a wall-clock moment (or a period number)."""
-    if isinstance(when, int):
-        return when
+    if isinstance(when, int | np.integer):
+        return int(when)
+    if isinstance(when, np.datetime64):
+        when = str(when.astype("datetime64[us]"))
     if isinstance(when, str):
         try:
             when = datetime.fromisoformat(when)
@@ -355,8 +360,13 @@ def moment_of(when: str | date | datetime | int) -> int:
             raise ParameterError(
                 f"{when!r} is not a date; write it as 2024-01-31 or 2024-01-31T06:00."
             ) from None
+    if not isinstance(when, date):
+        raise ParameterError(f"{when!r} is not a date; write it as 2024-01-31.")
     if not isinstance(when, datetime):
         when = datetime(when.year, when.month, when.day)
     if when.tzinfo is not None:
         raise ParameterError(f"write {when} as a local time, without an offset.")
-    return (when - datetime(1970, 1, 1)) // timedelta(microseconds=1)
+    moment = int((when - datetime(1970, 1, 1)) // timedelta(microseconds=1))
+    if not EARLIEST <= moment < LATEST:
+        raise ParameterError(f"{when} is outside the years 1800 to 2199.")
+    return moment

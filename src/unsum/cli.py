@@ -61,7 +61,7 @@ ActiveToOpt = Annotated[str | None, typer.Option(help="Name of the column of mov
 FormatOpt = Annotated[
     str | None, typer.Option("--date-format", help="Format of other dates, such as %d/%m/%Y.")
 ]
-DecimalOpt = Annotated[str, typer.Option(help="The decimal mark of totals: '.' or ','.")]
+DecimalOpt = Annotated[str, typer.Option(help="The decimal mark of numbers: '.' or ','.")]
 DropOpt = Annotated[
     bool, typer.Option("--drop-bad", help="Set bad rows aside, into a file, instead of stopping.")
 ]
@@ -236,6 +236,7 @@ def aggregate(
     time: TimeOpt = "time",
     series: SeriesOpt = "series",
     value: ValueOpt = "value",
+    decimal: DecimalOpt = ".",
     json: JsonOpt = False,
 ) -> None:
     """The inverse: fine series in (a long or wide table), readings out.
@@ -253,18 +254,21 @@ def aggregate(
 
     if sum(choice is not None for choice in (every, rule, dates)) != 1:
         raise ParameterError("give one of --every, --rule and --dates.")
-    panel = read_panel(file, freq, tz=tz, time=time, series=series, value=value)
+    panel = read_panel(file, freq, tz=tz, time=time, series=series, value=value, decimal=decimal)
     how: Any = rule
     if every is not None:
         how = _scheme(scheme, every, seed, ends=ends, offset=offset)
     elif dates is not None:
         how = read_dates(dates, panel)
     readings = take_sums(panel, how)
-    write_table(readings.to_arrow(), out)
+    write_table(readings.to_arrow(), out, file)
     screen = _screen(json)
+    found = how.findings if dates is not None else readings.findings
     if json:
-        screen.print_json({"command": "aggregate", "output": str(out)} | readings.describe())
+        described = readings.describe() | found.to_dict()
+        screen.print_json({"command": "aggregate", "output": str(out)} | described)
     else:
+        screen.findings(found)
         screen.facts([("wrote", f"{out}: {readings!r}")])
 
 
@@ -278,6 +282,7 @@ def totals(
     time: TimeOpt = "time",
     series: SeriesOpt = "series",
     value: ValueOpt = "value",
+    decimal: DecimalOpt = ".",
     json: JsonOpt = False,
 ) -> None:
     """Fine series to calendar months, weeks, quarters, or any longer step.
@@ -287,9 +292,9 @@ def totals(
     from unsum.tables.panels import read_panel
     from unsum.tables.write import write_table
 
-    panel = read_panel(file, freq, tz=tz, time=time, series=series, value=value)
+    panel = read_panel(file, freq, tz=tz, time=time, series=series, value=value, decimal=decimal)
     table = panel.totals(rule)
-    write_table(table, out)
+    write_table(table, out, file)
     screen = _screen(json)
     if json:
         screen.print_json({"command": "totals", "output": str(out), "rows": len(table)})
@@ -311,6 +316,7 @@ def compare(
     time: TimeOpt = "time",
     series: SeriesOpt = "series",
     value: ValueOpt = "value",
+    decimal: DecimalOpt = ".",
     json: JsonOpt = False,
 ) -> None:
     """Hide known fine series behind readings, recover them, and print each method's errors.
@@ -324,7 +330,7 @@ def compare(
     named = [name.strip() for name in methods.split(",")]
     for name in named:
         require_choice("--methods", name, ("auto", *METHODS))
-    panel = read_panel(truth, freq, tz=tz, time=time, series=series, value=value)
+    panel = read_panel(truth, freq, tz=tz, time=time, series=series, value=value, decimal=decimal)
     how = _scheme(scheme, every, seed, ends=ends)
     screen = _screen(json)
     with screen.watch("comparing", len(named) * runs) as step:
@@ -392,6 +398,8 @@ def _version(
 
 def main() -> None:
     """Run a command. Whatever goes wrong ends in a sentence and an exit code, not a traceback."""
+    for stream in (sys.stdout, sys.stderr):  # names may have letters that the terminal lacks
+        stream.reconfigure(errors="backslashreplace")  # type: ignore[union-attr]
     try:
         app()
     except KeyboardInterrupt:
@@ -426,7 +434,7 @@ def _report(error: BaseException) -> None:
         typer.echo(json.dumps({"error": str(error)} | found))
     typer.echo(f"unsum: {error}", err=True)
     if isinstance(error, ReadingsError):
-        typer.echo(
-            "Nothing was written. `unsum check` names every row; --drop-bad sets bad rows aside.",
-            err=True,
-        )
+        remedy = "`unsum check` names every row"
+        if "recover" in sys.argv[1:2]:
+            remedy += "; --drop-bad sets bad rows aside"
+        typer.echo(f"Nothing was written. {remedy}.", err=True)

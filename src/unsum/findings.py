@@ -22,6 +22,7 @@ MAX_ROWS_IN_JSON = 1000
 CATALOGUE: dict[str, tuple[Severity, str]] = {
     "missing-column": ("error", "stops"),
     "empty-table": ("error", "stops"),
+    "unclosed-quote": ("error", "stops"),
     "malformed-row": ("error", "stops, or sets the rows aside when told to drop bad rows"),
     "missing-value": ("error", "stops, or sets the rows aside when told to drop bad rows"),
     "unreadable-value": ("error", "stops, or sets the rows aside when told to drop bad rows"),
@@ -56,9 +57,9 @@ CATALOGUE: dict[str, tuple[Severity, str]] = {
     "all-zero": ("note", "recovers zeros wherever these series are read"),
     "trimmed-to-activity": ("note", "spreads these totals over the active periods alone"),
     "unknown-quality": ("note", "takes these readings as actual ones"),
+    "idle-reading": ("note", "sets the rows aside: there is nothing to recover"),
     "blank-row": ("note", "skips these rows"),
 }
-CODES = tuple(CATALOGUE)
 
 
 @dataclass(frozen=True)
@@ -110,7 +111,7 @@ class Findings:
     items: tuple[Finding, ...] = ()
     rows_read: int = 0
     set_aside_rows: np.ndarray = field(default_factory=lambda: np.empty(0, np.int64))
-    set_aside_reasons: np.ndarray = field(default_factory=lambda: np.empty(0, np.int8))
+    set_aside_reasons: np.ndarray = field(default_factory=lambda: np.empty(0, np.int16))
     row_origin: str = "rows count from 0"
 
     def __iter__(self) -> Iterator[Finding]:
@@ -126,7 +127,7 @@ class Findings:
     @property
     def set_aside_codes(self) -> list[str]:
         """For each row set aside, the code of the finding that is the reason."""
-        return [CODES[reason] for reason in self.set_aside_reasons]
+        return [self.items[reason].code for reason in self.set_aside_reasons]
 
     @property
     def rows_used(self) -> int:
@@ -144,7 +145,8 @@ class Findings:
         """The errors as lines of text, with their first details and the way out."""
         lines = []
         for finding in self.errors:
-            lines.append(finding.sentence)
+            rows = f" ({finding.rows_text()})" if len(finding.rows) else ""
+            lines.append(finding.sentence + rows)
             lines.extend(f"  {detail}" for detail in finding.details)
         return "\n".join(lines)
 

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from datetime import date, datetime
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -34,7 +33,13 @@ class Panel:
         """A panel from an array; series and periods are numbered where not named."""
         import pyarrow as pa
 
-        array = np.ascontiguousarray(values, dtype=np.float64)
+        try:
+            array = np.ascontiguousarray(values, dtype=np.float64)
+        except (TypeError, ValueError):
+            raise ParameterError(
+                f"values must be an array of numbers; got a {type(values).__name__}. Tables are "
+                "read with read_panel."
+            ) from None
         if array.ndim != 2 or not array.size:
             raise ParameterError(
                 f"values must be an array (n_series, n_periods); got shape {array.shape}."
@@ -62,9 +67,12 @@ class Panel:
 
         Where coverage is known, `covered` is the share of periods that readings cover.
         """
+        return self.totals_between(cut_points(self.calendar, rule))
+
+    def totals_between(self, cuts: np.ndarray) -> pa.Table:
+        """Totals between edges of the calendar, given by their places."""
         import pyarrow as pa
 
-        cuts = cut_points(self.calendar, rule)
         n_intervals = len(cuts) - 1
         every = np.tile(np.arange(n_intervals), self.n_series)
         table = pa.table(
@@ -95,11 +103,9 @@ def cut_points(calendar: Calendar, rule: str | Sequence[Any] | np.ndarray) -> np
     """Edges of a calendar from a frequency, or from dates or period numbers."""
     if isinstance(rule, str):
         return calendar.cuts(rule)
-    if isinstance(rule, np.ndarray) and np.issubdtype(rule.dtype, np.integer):
-        cuts = np.unique(rule)
-    else:
-        cuts = np.array([_edge(calendar, cut) for cut in rule], np.int64)
-    cuts = np.unique(cuts)
+    if not isinstance(rule, Iterable):
+        raise ParameterError(f"a rule is a step such as 'MS', or a list of cuts; got {rule!r}.")
+    cuts = np.unique(np.array([_edge(calendar, cut) for cut in rule], np.int64))
     if len(cuts) < 2 or cuts[0] < 0 or cuts[-1] > calendar.n_periods:
         raise ParameterError(
             f"cuts must be at least two edges between {calendar.text(0)} and "
@@ -108,10 +114,12 @@ def cut_points(calendar: Calendar, rule: str | Sequence[Any] | np.ndarray) -> np
     return cuts
 
 
-def _edge(calendar: Calendar, cut: str | date | datetime | int) -> int:
+def _edge(calendar: Calendar, cut: Any) -> int:
     moment = moment_of(cut)
-    if calendar.frequency.numbered or isinstance(cut, int):
-        return moment
+    if calendar.frequency.numbered:
+        return moment - int(calendar.edges[0])
+    if isinstance(cut, int | np.integer):
+        raise ParameterError(f"the cut {cut} must be a date: these periods have dates.")
     if calendar.tz is not None:
         moment = int(TimeZone(calendar.tz, moment, moment).to_utc(np.array([moment]))[0][0])
     edge, exact = calendar.locate(np.array([moment]))

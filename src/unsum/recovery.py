@@ -113,7 +113,7 @@ class Recovery:
 
         cuts = cut_points(self.readings.calendar, rule)
         tables = [
-            Panel(part.names, part.calendar, block, part.covered()).totals(cuts)
+            Panel(part.names, part.calendar, block, part.covered()).totals_between(cuts)
             for part, block in self.blocks()
         ]
         return to_native(pa.concat_tables(tables), backend or self.readings.backend)

@@ -22,8 +22,8 @@ class Screen:
 
     def __init__(self, *, quiet: bool = False) -> None:
         self.quiet = quiet
-        self.out = Console(highlight=False, soft_wrap=True)
-        self.err = Console(stderr=True, highlight=False, soft_wrap=True)
+        self.out = Console(highlight=False, soft_wrap=True, emoji=False)
+        self.err = Console(stderr=True, highlight=False, soft_wrap=True, emoji=False)
 
     def print_json(self, content: dict[str, Any]) -> None:
         print(json.dumps(content, ensure_ascii=False))  # noqa: T201

@@ -2,8 +2,10 @@
 
 import numpy as np
 import pandas as pd
+import pyarrow as pa
 import pytest
 
+from unsum.calendar import Calendar, moment_of
 from unsum.errors import TableError
 from unsum.tables.panels import read_panel
 
@@ -14,7 +16,9 @@ def wide(freq="D", n=60, **columns):
     return pd.DataFrame({"time": times, "b": values, "a": values * 2, **columns})
 
 
-@pytest.mark.parametrize("freq", ["D", "h", "15min", "W-MON", "MS", "2D", "30min"])
+@pytest.mark.parametrize(
+    "freq", ["D", "h", "15min", "W-MON", "MS", "QS", "YS", "2D", "30min", "6h", "12h"]
+)
 def test_the_step_is_guessed_from_the_times(freq):
     panel = read_panel(wide(freq))
     assert panel.values.shape == (2, 60)
@@ -28,10 +32,27 @@ def test_long_and_wide_are_the_same_panel():
     assert np.array_equal(read_panel(long).values, read_panel(frame).values)
 
 
-def test_numbered_times():
-    panel = read_panel(wide().assign(time=np.arange(5, 65)))
+@pytest.mark.parametrize("kind", [int, str])
+def test_numbered_times(kind):
+    panel = read_panel(wide().assign(time=np.arange(5, 65).astype(kind)))
     assert panel.calendar.frequency.numbered
     assert panel.n_periods == 60
+    assert panel.totals([5, 15])["total"].to_pylist() == [90.0, 45.0]
+
+
+@pytest.mark.parametrize("freq", ["30min", "6h", "12h", "D", "7D", "W", "MS", "QS"])
+def test_the_step_is_guessed_across_clock_changes(freq):
+    span = moment_of("2024-02-01"), moment_of("2024-12-01")
+    calendar = Calendar.covering(freq, "America/New_York", *span)
+    times = pa.array(calendar.edges[:-1], pa.timestamp("us", "America/New_York"))
+    panel = read_panel(pa.table({"time": times, "a": np.ones(len(times))}))
+    assert np.array_equal(panel.calendar.edges, calendar.edges)
+
+
+def test_blank_lines_and_decimal_commas(tmp_path):
+    path = tmp_path / "wide.csv"
+    path.write_text("time;a\n2024-01-01;1,5\n2024-01-02;2\n\n  \n")
+    assert read_panel(path, decimal=",").values.tolist() == [[1.5, 2.0]]
 
 
 def test_local_hours_over_a_clock_change():
@@ -49,11 +70,16 @@ def test_local_hours_over_a_clock_change():
     [
         (wide().rename(columns={"time": "when"}), "no column 'time'"),
         (wide()[["time"]], "no column of values"),
-        (wide().drop(index=7), "series 'a' has the value nan at 2024-01-08"),
-        (wide(c=-1.0), "series 'c' has the value -1 at 2024-01-01"),
-        (pd.concat([wide(), wide().iloc[:1]]), "more than one value"),
-        (wide().assign(time="soon"), "has the time 'soon'"),
+        (wide().drop(index=7), "no value for series 'a' at 2024-01-08 .2 are missing"),
+        (wide(c=-1.0), "row 0 of the table has '-1.0' in column 'c'"),
+        (wide(c=[np.nan, *range(59)]), "row 0 of the table has 'None' in column 'c'"),
+        (wide(c=["x"] * 60), "row 0 of the table has 'x' in column 'c'"),
+        (wide(c=[[1]] * 60), "has .* in column 'c'"),
+        (pd.concat([wide(), wide().iloc[:1]]), "more than one value for series 'a' at 2024-01-01"),
+        (wide().assign(time="soon"), "row 0 of the table has the time 'soon'"),
         (wide().iloc[:0], "has no rows"),
+        (wide().iloc[:1], "a single time does not show its step"),
+        (wide(series="a", value=1.0).iloc[:2].assign(series=["a", ""]), "row 1 .* has no series"),
     ],
 )
 def test_mistakes_are_named(frame, message):

@@ -63,6 +63,6 @@ def announce_compilation(say: Callable[[str], None]) -> None:
 def count_threads(threads: int | None) -> int:
     if threads is None:
         return cpu_count() or 1
-    if threads < 1:
-        raise ParameterError(f"threads must be at least 1; got {threads}.")
+    if not isinstance(threads, int) or threads < 1:
+        raise ParameterError(f"threads must be at least 1; got {threads!r}.")
     return threads

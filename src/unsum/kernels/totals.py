@@ -79,7 +79,14 @@ def meet_totals(indptr, start, stop, total, active, values):
             for t in range(start[d], stop[d]):
                 values[n, t] = values[n, t] / accumulated * total[d]
                 met += values[n, t]
-            values[n, largest] += total[d] - met
+            rest = total[d] - met
+            if values[n, largest] + rest >= 0.0:
+                values[n, largest] += rest
+            else:  # totals near the smallest number: rounding can exceed the largest value
+                for t in range(start[d], stop[d]):
+                    taken = min(values[n, t], -rest)
+                    values[n, t] -= taken
+                    rest += taken
 
 
 @njit(cache=True, nogil=True)

@@ -57,6 +57,8 @@ class DirectFit:
 def make_method(method: str | Method, settings: dict[str, Any]) -> Method:
     """A method from its short name and settings, or the object itself."""
     if not isinstance(method, str):
+        if not hasattr(method, "fit"):
+            raise ParameterError(f"method must be a name or a method object; got {method!r}.")
         if settings:
             raise ParameterError(
                 f"settings go into the method object; got {', '.join(settings)} beside it."

@@ -8,10 +8,11 @@ from unsum.findings import MAX_DETAILS
 from unsum.tables.ledger import Ledger, count
 from unsum.tables.rows import MISSING, UNKNOWN, UNREADABLE, Options, Rows
 
+LARGEST = 1e305  # sums of larger totals would overflow
 _REMEDIES = {
     "start": "write dates as 2024-01-31, or name their format with date_format (--date-format)",
-    "total": "write totals as plain numbers such as 1234.5; for decimal commas use decimal=',' "
-    "(--decimal ,)",
+    "total": "write totals as plain numbers such as 1234.5, without unit or thousands separator; "
+    "for decimal commas use decimal=',' (--decimal ,)",
 }
 
 
@@ -61,15 +62,32 @@ def judge_cells(rows: Rows, options: Options, ledger: Ledger) -> None:
 
 
 def _judge_malformed(ledger: Ledger) -> None:
+    """Rows that the CSV reader skipped: wrong number of fields, or an open quote, or blanks."""
     skipped = ledger.source.skipped
-    if skipped:
-        numbers = sorted(skipped)
+    open_quotes = [row for row, text in skipped.items() if "\n" in text.strip()]
+    blanks = [row for row, text in skipped.items() if not text.strip()]
+    others = sorted(set(skipped) - set(open_quotes) - set(blanks))
+    if open_quotes:
+        ledger.stop(
+            "unclosed-quote",
+            "a quote is opened and not closed, so that lines run together; close it.",
+            details=[
+                f"row {row} swallows {skipped[row].count(chr(10)):,} lines: {skipped[row][:60]!r}"
+                for row in sorted(open_quotes)
+            ],
+            rows=np.array(sorted(open_quotes)),
+        )
+    if others:
         ledger.add(
             "malformed-row",
-            f"{count(len(skipped), 'row')} with more or fewer fields than the header; quote fields "
+            f"{count(len(others), 'row')} with more or fewer fields than the header; quote fields "
             "that contain the separator.",
-            details=(f"row {number}: {skipped[number][:80]!r}" for number in numbers),
-            rows=np.array(numbers),
+            details=(f"row {row}: {skipped[row][:80]!r}" for row in others),
+            rows=np.array(others),
+        )
+    if blanks:
+        ledger.add(
+            "blank-row", f"{count(len(blanks), 'line')} of blanks.", rows=np.array(sorted(blanks))
         )
 
 
@@ -95,7 +113,7 @@ def _judge_totals(rows: Rows, blank: np.ndarray, ledger: Ledger) -> None:
     )
     for code, bad, sentence in (
         ("missing-total", missing & ~blank, "without a total; fill it in, or drop the row"),
-        ("infinite-total", np.isinf(rows.total), "with an infinite total; correct it"),
+        ("infinite-total", np.abs(rows.total) > LARGEST, "with an infinite total; correct it"),
     ):
         where = np.flatnonzero(bad)
         if len(where):

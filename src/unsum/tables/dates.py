@@ -3,25 +3,27 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import numpy as np
-import pyarrow as pa
 
 from unsum.panel import Panel
 from unsum.readings import Readings
-from unsum.tables.source import open_source
+from unsum.tables.intake import take_in
+from unsum.tables.rows import Options
 
 
 def read_dates(path: Path, panel: Panel) -> Readings:
     """The intervals of a table with series, start and end, on the periods of a panel."""
-    source = open_source(path)
-    columns: list[str] = [name for name in ("series", "start", "end") if name in source.columns]
-    table = pa.Table.from_batches(list(source.batches(columns)) or [pa.record_batch([], [])])
     calendar = panel.calendar
-    return Readings.from_frame(
-        table.append_column("total", pa.array(np.zeros(len(table)))),
+    ends: list[Any] = [int(calendar.edges[0]), int(calendar.edges[-1])]
+    if not calendar.frequency.numbered:
+        ends = [np.datetime64(int(wall), "us") for wall in calendar.walls[[0, -1]]]
+    options = Options(
         calendar.frequency.text,
         tz=calendar.tz,
-        range_start=int(calendar.walls[0]),
-        range_end=int(calendar.walls[-1]),
+        range_start=ends[0],
+        range_end=ends[1],
+        with_totals=False,
     )
+    return take_in(path, options).readings(drop_bad=False)

@@ -14,7 +14,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from unsum.calendar import Calendar
+from unsum.calendar import MAX_PERIODS, Calendar
 from unsum.errors import ParameterError, ReadingsError, TableError
 from unsum.findings import Findings
 from unsum.readings import Readings
@@ -24,6 +24,8 @@ from unsum.tables.placing import judge_activity, judge_order, place
 from unsum.tables.rows import ESTIMATED, MISSING, REQUIRED, MomentColumn, Options, Rows, read_rows
 from unsum.tables.runs import Runs, judge_runs
 from unsum.tables.source import FrameSource, Source, open_source
+
+MAX_SIZE = {"n_series": 2**31 - 1, "n_periods": MAX_PERIODS}
 
 
 @dataclass(frozen=True)
@@ -44,7 +46,8 @@ class Intake:
 def take_in(table: Any, options: Options) -> Intake:
     """Judge a file or dataframe of readings."""
     source = open_source(table)
-    absent = [role for role in REQUIRED if options.column(role) not in source.columns]
+    required = REQUIRED if options.with_totals else REQUIRED[:-1]
+    absent = [role for role in required if options.column(role) not in source.columns]
     wrong = [
         role
         for role, name in (options.columns or {}).items()
@@ -71,7 +74,7 @@ def take_in(table: Any, options: Options) -> Intake:
         ledger.stop("empty-table", f"{source.label} has a header but no rows; add readings to it.")
         return Intake(ledger.close(), source, None)
     judge_cells(rows, options, ledger)
-    placed = place(rows, options, ledger)
+    placed = None if ledger.fatal else place(rows, options, ledger)
     usable = None
     if placed is not None:
         rows.start.wall = rows.end.wall = np.empty(0, np.int64)  # no longer needed, and large
@@ -103,11 +106,16 @@ def take_in_arrays(
     calendar: Calendar | None,
 ) -> Intake:
     """Judge readings given as integers."""
+    for name, size in (("n_series", n_series), ("n_periods", n_periods)):
+        if not isinstance(size, int | np.integer) or not 0 < size <= MAX_SIZE[name]:
+            raise ParameterError(
+                f"{name} must be a whole number from 1 to {MAX_SIZE[name]:,}; got {size!r}."
+            )
     columns = {
         "series": _whole("series", series, 0, n_series - 1),
         "start": _whole("start", start, 0, n_periods),
         "stop": _whole("stop", stop, 0, n_periods),
-        "total": np.asarray(total, np.float64),
+        "total": _numbers("total", total),
     }
     lengths = {name: len(array) for name, array in columns.items()}
     if len(set(lengths.values())) > 1:
@@ -116,9 +124,7 @@ def take_in_arrays(
         raise ParameterError(
             f"the calendar has {calendar.n_periods} periods, but n_periods is {n_periods}."
         )
-    labels = pa.array(np.arange(n_series)) if names is None else pa.array(names)
-    if len(labels) != n_series or len(labels.unique()) != n_series:
-        raise ParameterError(f"names must be {n_series} different names, one for each series.")
+    labels = _names(names, n_series)
     source = FrameSource({"series": columns["series"]}, "the arrays")
     flags = np.zeros(len(columns["total"]), np.uint8)
     ledger = Ledger(source, len(flags))
@@ -142,6 +148,25 @@ def take_in_arrays(
     first, last = columns["start"].astype(np.int32), columns["stop"].astype(np.int32)
     judge_order(rows, first, last, ledger)
     return _close(ledger, _assemble(rows, grid, first, last, options, ledger))
+
+
+def _names(names: Any, n_series: int) -> pa.Array:
+    if names is None:
+        return pa.array(np.arange(n_series))
+    try:
+        labels = pa.array(names)
+    except (pa.ArrowException, TypeError) as error:
+        raise ParameterError(f"names must be all text or all whole numbers: {error}.") from None
+    if len(labels) != n_series or len(labels.unique()) != n_series or labels.null_count:
+        raise ParameterError(f"names must be {n_series} different names, one for each series.")
+    return labels
+
+
+def _numbers(name: str, values: Any) -> np.ndarray:
+    array = np.asarray(values)
+    if array.ndim != 1 or array.dtype.kind not in "fiu":
+        raise ParameterError(f"{name} must be a one-dimensional array of numbers.")
+    return array.astype(np.float64)
 
 
 def _whole(name: str, values: Any, low: int, high: int) -> np.ndarray:
@@ -173,16 +198,20 @@ def _assemble(
         keep = keep[np.argsort(key, kind="stable")]
     del key
     runs = Runs(
-        rows.names, calendar, rows.series[keep], first[keep], last[keep], rows.total[keep], keep
+        names=rows.names,
+        calendar=calendar,
+        series=rows.series[keep],
+        start=first[keep],
+        stop=last[keep],
+        total=rows.total[keep],
+        estimated=None if rows.quality is None else rows.quality[keep] == ESTIMATED,
+        position=keep,
     )
     runs = judge_runs(runs, rows.series, options, ledger)
     heads = np.flatnonzero(np.diff(runs.series, prepend=-1))
     present = runs.series[heads]
     if not len(present):
         return None
-    estimated = None
-    if rows.quality is not None:
-        estimated = rows.quality[runs.position] == ESTIMATED
     everything = len(present) == len(rows.names)
     return Readings(
         names=rows.names if everything else rows.names.take(pa.array(present)),
@@ -192,5 +221,5 @@ def _assemble(
         stop=runs.stop,
         total=runs.total + 0.0,  # no negative zeros
         active=active[present],
-        estimated=estimated,
+        estimated=runs.estimated,
     )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -14,7 +14,7 @@ from unsum.recovering import recover
 from unsum.recovery import Recovery
 from unsum.tables.intake import take_in
 from unsum.tables.rows import Options
-from unsum.tables.write import check_destination, write_recovery, write_set_aside
+from unsum.tables.write import check_destination, whole_file, write_recovery, write_set_aside
 
 Watch = Callable[[str, int], AbstractContextManager[Callable[[int], None]]]
 Say = Callable[[str], None]
@@ -78,7 +78,9 @@ def run_recover(
     """Recover a file into another; the output appears whole and checked, or not at all."""
     from unsum.engine import announce_compilation
 
-    check_destination(out, source)
+    aside = out.with_name(f"{out.stem}.set-aside.csv")
+    for path in (out, aside):
+        check_destination(path, source)
     begun = time.perf_counter()
     say(f"reading {source}")
     intake = take_in(source, options)
@@ -87,12 +89,14 @@ def run_recover(
     announce_compilation(say)
     recovery = recover(readings, method, threads=threads)
     fitted = time.perf_counter()
-    with watch("recovering and writing", readings.n_series) as step:
-        checks = write_recovery(recovery, out, layout="wide" if wide else "long", progress=step)
-    set_aside = None
-    if readings.findings.rows_set_aside:
-        set_aside = out.with_name(f"{out.stem}.set-aside.csv")
-        write_set_aside(intake.source, readings.findings, set_aside)
+    layout = "wide" if wide else "long"
+    with ExitStack() as stack:
+        step = stack.enter_context(watch("recovering and writing", readings.n_series))
+        if readings.findings.rows_set_aside:  # takes its name only after the main output has
+            temporary = stack.enter_context(whole_file(aside))
+            write_set_aside(intake.source, readings.findings, temporary)
+        checks = write_recovery(recovery, out, layout=layout, progress=step)
+    set_aside = aside if readings.findings.rows_set_aside else None
     done = time.perf_counter()
     seconds = {"reading": read - begun, "fitting": fitted - read, "writing": done - fitted}
     return Job(recovery, readings.findings, out, set_aside, checks, seconds)

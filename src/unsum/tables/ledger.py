@@ -6,8 +6,10 @@ from collections.abc import Iterable
 
 import numpy as np
 
-from unsum.findings import CODES, MAX_DETAILS, Finding, Findings
+from unsum.findings import MAX_DETAILS, Finding, Findings
 from unsum.tables.source import Source
+
+SKIPPED_CODES = ("unclosed-quote", "malformed-row", "blank-row")
 
 
 def count(n: int, noun: str) -> str:
@@ -21,7 +23,7 @@ class Ledger:
 
     def __init__(self, source: Source, n_rows: int) -> None:
         self.source = source
-        self.reason = np.full(n_rows, -1, np.int8)
+        self.reason = np.full(n_rows, -1, np.int16)  # the place of a finding, or -1
         self.fatal = False
         self._items: list[Finding] = []
 
@@ -57,7 +59,7 @@ class Ledger:
         self._items.append(Finding(code, sentence, rows, names, shown))
         if set_aside is not None:
             free = set_aside[self.reason[set_aside] < 0]
-            self.reason[free] = CODES.index(code)
+            self.reason[free] = len(self._items) - 1
 
     def stop(self, code: str, sentence: str, **more: object) -> None:
         """Note a finding after which the table cannot be understood any further."""
@@ -67,17 +69,21 @@ class Ledger:
     def close(self) -> Findings:
         """All findings, errors first, and the rows that are set aside."""
         positions = np.flatnonzero(self.reason >= 0)
-        rows = self.source.row_numbers(positions)
-        reasons = self.reason[positions]
-        skipped = np.fromiter(self.source.skipped, np.int64, len(self.source.skipped))
-        malformed = np.full(len(skipped), CODES.index("malformed-row"), np.int8)
-        rows, reasons = np.concatenate([rows, skipped]), np.concatenate([reasons, malformed])
-        order = np.argsort(rows, kind="stable")
+        rows, reasons = [self.source.row_numbers(positions)], [self.reason[positions]]
+        for place, finding in enumerate(self._items):
+            skipped = np.array([row for row in finding.rows if row in self.source.skipped])
+            if finding.code in SKIPPED_CODES and len(skipped):
+                rows.append(skipped)
+                reasons.append(np.full(len(skipped), place, np.int16))
         ranks = {"error": 0, "warning": 1, "note": 2}
+        order = sorted(range(len(self._items)), key=lambda i: ranks[self._items[i].severity])
+        moved = np.argsort(order) if order else np.empty(0, np.int64)
+        all_rows, all_reasons = np.concatenate(rows), np.concatenate(reasons)
+        by_row = np.argsort(all_rows, kind="stable")
         return Findings(
-            items=tuple(sorted(self._items, key=lambda finding: ranks[finding.severity])),
-            rows_read=len(self.reason) + len(skipped),
-            set_aside_rows=rows[order],
-            set_aside_reasons=reasons[order],
+            items=tuple(self._items[i] for i in order),
+            rows_read=len(self.reason) + len(self.source.skipped),
+            set_aside_rows=all_rows[by_row],
+            set_aside_reasons=moved[all_reasons[by_row]].astype(np.int16),
             row_origin=self.source.row_origin,
         )

@@ -31,9 +31,12 @@ class Moments:
 class MomentParser:
     """Parses columns batch by batch and remembers the texts it has met."""
 
-    def __init__(self, date_format: str | None = None, *, numbered: bool = False) -> None:
+    def __init__(
+        self, date_format: str | None = None, *, numbered: bool = False, clip: bool = False
+    ) -> None:
         self.date_format = date_format
         self.numbered = numbered
+        self.clip = clip  # take dates outside the known years as the first or last of them
         self._known: dict[Any, tuple[int, int, bool] | None] = {}
 
     def parse(self, column: pa.Array) -> Moments:
@@ -47,12 +50,13 @@ class MomentParser:
         if self.numbered:
             return self._parse_numbers(column, missing, naive)
         if pa.types.is_date(kind):
-            wall = _integers(column.cast(pa.date32()).cast(pa.int32())) * DAY
-            return _within_years(wall, naive, np.ones(n, bool), missing)
+            days = _integers(column.cast(pa.date32()).cast(pa.int32()))
+            wall = np.clip(days, -(10**7), 10**7) * DAY
+            return self._within_years(wall, naive, np.ones(n, bool), missing)
         if pa.types.is_timestamp(kind):
             wall = _integers(column.cast(pa.timestamp("us", kind.tz), safe=False).cast(pa.int64()))
             offset = naive if kind.tz is None else np.zeros(n, np.int32)
-            return _within_years(wall, offset, np.zeros(n, bool), missing, kind.tz)
+            return self._within_years(wall, offset, np.zeros(n, bool), missing, kind.tz)
         return self._parse_uniques(column, missing)
 
     def _parse_numbers(self, column: pa.Array, missing: np.ndarray, naive: np.ndarray) -> Moments:
@@ -67,6 +71,19 @@ class MomentParser:
                 bad[i] = True
             missing[i] |= value == ""
         return Moments(wall, naive, np.ones(n, bool), missing, bad)
+
+    def _within_years(
+        self,
+        wall: np.ndarray,
+        offset: np.ndarray,
+        date_only: np.ndarray,
+        missing: np.ndarray,
+        tz: str | None = None,
+    ) -> Moments:
+        if self.clip:
+            wall = np.clip(wall, EARLIEST, LATEST - DAY)
+        unreadable = ~missing & ((wall < EARLIEST) | (wall >= LATEST))
+        return Moments(np.where(unreadable, 0, wall), offset, date_only, missing, unreadable, tz)
 
     def _parse_uniques(self, column: pa.Array, missing: np.ndarray) -> Moments:
         """Text and numbers repeat a lot in tables: each distinct value is parsed once."""
@@ -108,6 +125,8 @@ class MomentParser:
             return None
         offset = moment.utcoffset()
         wall = _microseconds(moment)
+        if self.clip:
+            wall = min(max(wall, EARLIEST), LATEST - DAY)
         if not EARLIEST <= wall < LATEST:
             return None
         seconds = int(NAIVE) if offset is None else int(offset.total_seconds())
@@ -131,17 +150,6 @@ def _from_epoch(number: int) -> tuple[int, int, bool] | None:
 def _microseconds(moment: datetime) -> int:
     delta = moment.replace(tzinfo=None) - _EPOCH
     return (delta.days * 86_400 + delta.seconds) * 1_000_000 + delta.microseconds
-
-
-def _within_years(
-    wall: np.ndarray,
-    offset: np.ndarray,
-    date_only: np.ndarray,
-    missing: np.ndarray,
-    tz: str | None = None,
-) -> Moments:
-    unreadable = ~missing & ((wall < EARLIEST) | (wall >= LATEST))
-    return Moments(np.where(unreadable, 0, wall), offset, date_only, missing, unreadable, tz)
 
 
 def _integers(column: pa.Array) -> np.ndarray:

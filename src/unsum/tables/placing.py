@@ -26,9 +26,6 @@ def place(
         return None
     starts = moments_of(rows.start, zone, options, ledger, "start")
     ends = moments_of(rows.end, zone, options, ledger, "end")
-    if options.end == "inclusive":
-        # An inclusive end that has a time of day stands for the period that contains it.
-        ends = ends + ~rows.end.has(DATE_ONLY)
     judge_order(rows, starts, ends, ledger)
     keep = ledger.in_use
     if not keep.any():
@@ -37,7 +34,11 @@ def place(
     if calendar is None:
         return None
 
-    outside = keep & ((starts < calendar.edges[0]) | (ends > calendar.edges[-1]))
+    early, late = calendar.edges[0] - starts, ends - calendar.edges[-1]
+    outside = keep & ((early > 0) | (late > 0))
+    if options.snap == "nearest":  # what is nearest to the edge of the range is in it
+        half = np.diff(calendar.edges)[[0, -1]] / 2
+        outside = keep & ((early > half[0]) | (late > half[1]))
     if outside.any():
         where = np.flatnonzero(outside)
         ledger.add(
@@ -49,7 +50,9 @@ def place(
         )
     first, start_exact = calendar.locate(starts)
     last, end_exact = calendar.locate(ends)
-    if options.end == "inclusive":
+    first, last = np.maximum(first, 0), np.minimum(last, calendar.n_periods)
+    if options.end == "inclusive" and options.frequency.step < DAY:
+        # A moment of an inclusive end stands for the period that contains it.
         timed = ~rows.end.has(DATE_ONLY)
         last[timed] = np.searchsorted(calendar.edges, ends[timed], side="left")
         end_exact |= timed
@@ -98,10 +101,41 @@ def moments_of(
     column: MomentColumn, tz: str | None, options: Options, ledger: Ledger, role: str
 ) -> np.ndarray:
     """A column on the time line of the calendar (UTC where there is a zone)."""
+    moments = _to_line(column, tz, options, ledger, role)
+    if role in ("end", "active_to") and options.end == "inclusive":
+        return _past_inclusive(moments, column, tz, options, ledger)
+    return moments
+
+
+def _past_inclusive(
+    moments: np.ndarray, column: MomentColumn, tz: str | None, options: Options, ledger: Ledger
+) -> np.ndarray:
+    """The first moment after inclusive ends.
+
+    A date, and on daily or longer grids any moment, stands for its whole day; so do timestamps
+    when all of them are midnights. On finer grids a moment stands for the period that contains it.
+    """
+    if options.frequency.numbered:
+        return moments + 1
+    known = ledger.in_use & ~column.has(MISSING | UNREADABLE)
+    if not known.any():
+        return moments
+    zone = TimeZone(tz, int(moments[known].min()), int(moments[known].max()) + DAY) if tz else None
+    walls = moments if zone is None else zone.to_wall(moments)
+    whole_day = column.has(DATE_ONLY)
+    if options.frequency.daily_or_longer or not (walls[known] % DAY).any():
+        whole_day = np.ones(len(moments), bool)
+        column.flags |= np.uint8(DATE_ONLY)
+    following = walls // DAY * DAY + DAY
+    if zone is not None:
+        following = zone.to_utc(following)[0]
+    return np.where(whole_day, following, moments + 1)
+
+
+def _to_line(
+    column: MomentColumn, tz: str | None, options: Options, ledger: Ledger, role: str
+) -> np.ndarray:
     wall = column.wall
-    if role.endswith(("end", "to")) and options.end == "inclusive":
-        unit = 1 if options.frequency.numbered else DAY
-        wall = wall + unit * column.has(DATE_ONLY)
     if tz is None:
         return wall
     naive = np.ones(len(wall), bool) if column.offset is None else column.offset == NAIVE
@@ -188,11 +222,14 @@ def _make_calendar(
         )
         return None
     anchor = None
-    if frequency.step > DAY and frequency.weekday is None and given_first is None:
+    if frequency.step > DAY and frequency.weekday is None:
         # Count steps of several days from the phase that most readings share.
-        phases = starts[keep] // DAY % (frequency.step // DAY)
-        common = np.bincount(phases.astype(np.int64)).argmax()
-        anchor = int(starts[keep[np.argmax(phases == common)]])
+        walls = starts[keep]
+        if tz is not None:
+            walls = TimeZone(tz, int(walls.min()), int(walls.max())).to_wall(walls)
+        phases = walls // DAY % (frequency.step // DAY)
+        common = np.bincount(phases).argmax()
+        anchor = int(walls[np.argmax(phases == common)])
     calendar = Calendar.covering(frequency, tz, first, last, anchor)
     moved = [
         name
@@ -295,6 +332,7 @@ def judge_activity(
         active[series, side] = edge
         conflict = np.isin(series, series[active[series, side] != edge])
         if conflict.any():
+            active[series[conflict], side] = (0, n_periods)[side]
             ledger.add(
                 "conflicting-activity",
                 f"{role} differs between rows of one series; give every row of a series the same.",
@@ -308,6 +346,14 @@ def judge_activity(
         first[cut] = np.maximum(first[cut], low[cut])
         last[cut] = np.minimum(last[cut], high[cut])
         nothing = first[cut] >= last[cut]
+        idle = cut[nothing & (rows.total[cut] == 0)]
+        if len(idle):
+            ledger.add(
+                "idle-reading",
+                f"{count(len(idle), 'reading')} of zero where the series is not active.",
+                idle,
+                set_aside=idle,
+            )
         outside = cut[nothing & (rows.total[cut] > 0)]
         if len(outside):
             ledger.add(
@@ -317,7 +363,7 @@ def judge_activity(
                 outside,
                 set_aside=outside,
             )
-        trimmed = np.setdiff1d(cut, outside)
+        trimmed = cut[~nothing]
         if len(trimmed):
             ledger.add(
                 "trimmed-to-activity",

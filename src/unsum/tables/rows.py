@@ -6,18 +6,18 @@ import re
 from collections import defaultdict
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from datetime import date
+from datetime import date, datetime
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from unsum.calendar import Frequency, find_zone
+from unsum.calendar import Frequency, find_zone, offset_name
 from unsum.errors import ParameterError, require_choice
 from unsum.findings import MAX_DETAILS
 from unsum.tables.moments import NAIVE, MomentParser, Moments
-from unsum.tables.source import Source
+from unsum.tables.source import Source, cell_text
 
 REQUIRED = ("series", "start", "end", "total")
 OPTIONAL = ("quality", "active_from", "active_to")
@@ -46,6 +46,7 @@ class Options:
     columns: Mapping[str, str] | None = None
     date_format: str | None = None
     decimal: str = "."
+    with_totals: bool = True  # False reads intervals alone, as if every total were zero
 
     def __post_init__(self) -> None:
         Frequency.parse(self.freq)
@@ -54,7 +55,15 @@ class Options:
         require_choice("overlaps", self.overlaps, ("error",))
         require_choice("decimal", self.decimal, (".", ","))
         if self.tz is not None:
-            find_zone(self.tz)
+            object.__setattr__(self, "tz", str(self.tz))  # a ZoneInfo gives its name
+            find_zone(str(self.tz))
+        if self.date_format is not None:
+            _check_format(self.date_format)
+        for name in ("range_start", "range_end"):
+            given = getattr(self, name)
+            if isinstance(given, int | np.integer) != self.frequency.numbered and given is not None:
+                kind = "a period number" if self.frequency.numbered else "a date"
+                raise ParameterError(f"{name} must be {kind} with freq {self.freq!r}.")
         for role in self.columns or {}:
             require_choice("columns: a key", role, REQUIRED + OPTIONAL)
 
@@ -64,6 +73,18 @@ class Options:
 
     def column(self, role: str) -> str:
         return (self.columns or {}).get(role, role)
+
+
+def _check_format(date_format: str) -> None:
+    try:
+        sample = datetime(2001, 12, 28, 14, 45).strftime(date_format)
+        date = datetime.strptime(sample, date_format).date()
+    except (ValueError, re.error):
+        date = None
+    if date is None or (date.year, date.month, date.day) != (2001, 12, 28):
+        raise ParameterError(
+            f"date_format {date_format!r} does not give a whole date; use one such as '%d/%m/%Y'."
+        )
 
 
 @dataclass
@@ -80,11 +101,14 @@ class MomentColumn:
         return (self.flags & flag) > 0
 
     def text(self, position: int) -> str:
-        """A moment as it stood in the table, without its offset."""
+        """A moment as it stood in the table (in UTC, where its column has a time zone)."""
         wall = int(self.wall[position])
         if self.numbered:
             return str(wall)
-        return str(np.datetime64(wall, "us").astype("datetime64[s]")).removesuffix("T00:00:00")
+        text = str(np.datetime64(wall, "us").astype("datetime64[s]"))
+        if self.offset is None or self.offset[position] == NAIVE:
+            return text.removesuffix("T00:00:00")
+        return f"{text} {offset_name(int(self.offset[position]))}"
 
 
 @dataclass
@@ -111,10 +135,14 @@ class Rows:
 
 def read_rows(source: Source, options: Options) -> Rows:
     """Stream the columns that matter into compact arrays."""
-    roles = list(REQUIRED)
+    roles = list(REQUIRED if options.with_totals else REQUIRED[:-1])
     roles += [role for role in OPTIONAL if options.column(role) in source.columns]
     parsers = {
-        role: MomentParser(options.date_format, numbered=options.frequency.numbered)
+        role: MomentParser(
+            options.date_format,
+            numbered=options.frequency.numbered,
+            clip=role.startswith("active"),  # 9999-12-31 is a usual way to say for ever
+        )
         for role in roles
         if role in ("start", "end", "active_from", "active_to")
     }
@@ -138,12 +166,14 @@ def read_rows(source: Source, options: Options) -> Rows:
                 parts[role].append(_parse_quality(column))
                 bad = parts[role][-1] == UNKNOWN
             for i in np.flatnonzero(bad)[: MAX_DETAILS - len(samples[role])]:
-                samples[role][position + int(i)] = str(column[int(i)].as_py())
+                samples[role][position + int(i)] = cell_text(column, int(i))
         position += len(batch)
     names, codes = _unify(series)
     series.clear()
     pa.default_memory_pool().release_unused()
     totals = parts.pop("total", [])
+    if not options.with_totals:
+        totals = [(np.zeros(position), np.zeros(position, np.uint8))]
     rows = Rows(
         names=names,
         series=codes,
@@ -237,7 +267,8 @@ def _parse_total_texts(column: pa.Array, decimal: str) -> tuple[np.ndarray, np.n
     text = pc.utf8_trim_whitespace(column)
     absent = pc.fill_null(pc.is_in(text, value_set=_NO_TOTAL.cast(text.type)), True)
     text = pc.replace_with_mask(text, absent, pa.scalar("nan", text.type))
-    if decimal == ",":
+    if decimal == ",":  # a point would be a thousands separator, or a mistake
+        text = pc.replace_substring(text, ".", "?")
         text = pc.replace_substring(text, ",", ".")
     flags = np.asarray(absent).astype(np.uint8) * np.uint8(MISSING)
     try:

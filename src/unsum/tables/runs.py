@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass, fields, replace
 from itertools import pairwise
 
@@ -31,12 +30,13 @@ class Runs:
     stop: np.ndarray
     total: np.ndarray
     position: np.ndarray
+    estimated: np.ndarray | None = None
 
     def take(self, which: np.ndarray) -> Runs:
         arrays = {
             item.name: getattr(self, item.name)[which]
             for item in fields(self)
-            if item.name not in ("names", "calendar")
+            if isinstance(getattr(self, item.name), np.ndarray)
         }
         return replace(self, **arrays)
 
@@ -55,9 +55,6 @@ class Runs:
 
 def judge_runs(runs: Runs, series_of_rows: np.ndarray, options: Options, ledger: Ledger) -> Runs:
     """Merge or refuse duplicates, refuse overlaps, and note what is worth knowing."""
-    hollow = runs.start >= runs.stop  # trimmed away: a zero total where a series is not active
-    if hollow.any():
-        runs = runs.take(~hollow)
     runs = _judge_duplicates(runs, ledger)
     runs = _judge_overlaps(runs, options, ledger)
     lost = np.setdiff1d(np.arange(len(runs.names)), runs.series)
@@ -71,7 +68,8 @@ def judge_runs(runs: Runs, series_of_rows: np.ndarray, options: Options, ledger:
         )
     if len(runs.series):
         _judge_gaps(runs, options, ledger)
-        _judge_levels(runs, ledger)
+        if options.with_totals:
+            _judge_levels(runs, ledger)
         _judge_week(runs, ledger)
     return runs
 
@@ -81,7 +79,10 @@ def _judge_duplicates(runs: Runs, ledger: Ledger) -> Runs:
     tied = (runs.series[1:] == runs.series[:-1]) & (runs.start[1:] == runs.start[:-1])
     if not tied.any():
         return runs
-    runs = runs.take(np.lexsort((runs.position, runs.stop, runs.start, runs.series)))
+    keys = [runs.position, runs.stop, runs.start, runs.series]
+    if runs.estimated is not None:
+        keys.insert(1, runs.estimated)  # of two readings that agree, the actual one stays
+    runs = runs.take(np.lexsort(keys))
     fresh = np.ones(len(runs.series), bool)
     fresh[1:] = (
         (runs.series[1:] != runs.series[:-1])
@@ -128,14 +129,15 @@ def _judge_overlaps(runs: Runs, options: Options, ledger: Ledger) -> Runs:
     """Readings that share periods; as few as possible are set aside."""
     if len(runs.series) < 2:
         return runs
-    width = np.int64(runs.calendar.n_periods + 1)
-    reach = np.maximum.accumulate(runs.series * width + runs.stop) - runs.series * width
-    later = (
-        np.flatnonzero((runs.series[1:] == runs.series[:-1]) & (runs.start[1:] < reach[:-1])) + 1
-    )
+    reach = runs.series * np.int64(runs.calendar.n_periods + 1) + runs.stop
+    furthest = np.maximum.accumulate(reach)
+    # For each reading, the one that reaches furthest among those up to it.
+    holder = np.maximum.accumulate(np.where(reach == furthest, np.arange(len(reach)), 0))
+    same = runs.series[1:] == runs.series[:-1]
+    later = np.flatnonzero(same & (runs.start[1:] < runs.stop[holder[:-1]])) + 1
     if not len(later):
         return runs
-    pairs = list(_overlapping_pairs(runs, later))
+    pairs = list(zip(holder[later - 1].tolist(), later.tolist(), strict=True))
     hint = "correct their dates, or remove the reading that is contained in another"
     if options.end == "inclusive" and all(runs.stop[i] - runs.start[j] == 1 for i, j in pairs):
         hint = "each shares one period with the next, so the ends look exclusive: drop inclusive"
@@ -152,15 +154,6 @@ def _judge_overlaps(runs: Runs, options: Options, ledger: Ledger) -> Runs:
     keep = np.ones(len(runs.series), bool)
     keep[drop] = False
     return runs.take(keep)
-
-
-def _overlapping_pairs(runs: Runs, later: np.ndarray) -> Iterator[tuple[int, int]]:
-    """Each reading that begins too early, with the nearest earlier one that it overlaps."""
-    for j in later:
-        i = j - 1
-        while runs.stop[i] <= runs.start[j]:
-            i -= 1
-        yield int(i), int(j)
 
 
 def _overlap_text(runs: Runs, i: int, j: int, ledger: Ledger) -> str:

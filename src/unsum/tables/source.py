@@ -1,14 +1,17 @@
 """Where rows come from: a CSV file, a Parquet file, or any dataframe, as batches of Arrow columns.
 
-A source can be read more than once and numbers its rows as people find them: a CSV file as an
-editor or spreadsheet shows it (the header is row 1), other tables by position from 0.
-Nothing here knows what a reading is.
+A source can be read more than once and numbers its rows as people find them: a CSV file as a
+spreadsheet shows it (the header is row 1), other tables by position from 0. Nothing here knows
+what a reading is.
 """
 
 from __future__ import annotations
 
 import csv
+import re
+import sys
 from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from io import StringIO
 from pathlib import Path
@@ -21,6 +24,7 @@ from unsum.errors import TableError
 
 BLOCK_BYTES = 1 << 23
 BATCH_ROWS = 1 << 17
+HEADER_BYTES = 1 << 20  # a wide table may have thousands of columns
 _DELIMITERS = (",", ";", "\t", "|")
 
 
@@ -35,6 +39,21 @@ class Source:
     skipped: dict[int, str] = field(default_factory=dict)  # malformed row -> its text
 
     def batches(self, columns: list[str]) -> Iterator[pa.RecordBatch]:
+        """The named columns of all rows, each column once."""
+        for name in columns:
+            if self.columns.count(name) > 1:
+                raise TableError(
+                    f"{self.label} has {self.columns.count(name)} columns called {name!r}; rename "
+                    "all but one."
+                )
+        return self._batches(list(dict.fromkeys(columns)))
+
+    def texts(self) -> Iterator[pa.Table]:
+        """All rows with all columns as text, whatever they hold."""
+        for batch in self._batches(self.columns):
+            yield pa.table([_as_text(column) for column in batch.columns], self.columns)
+
+    def _batches(self, columns: list[str]) -> Iterator[pa.RecordBatch]:
         raise NotImplementedError
 
     def row_numbers(self, positions: np.ndarray) -> np.ndarray:
@@ -51,14 +70,36 @@ class Source:
 
 
 class FrameSource(Source):
-    """A dataframe of any library, held as an Arrow table."""
+    """A dataframe of any library; only the columns that are asked for are converted."""
 
     def __init__(self, frame: Any, label: str = "the table") -> None:
-        self.table, backend = to_arrow(frame)
-        super().__init__(label, self.table.column_names, backend=backend)
+        import narwhals as nw
 
-    def batches(self, columns: list[str]) -> Iterator[pa.RecordBatch]:
-        yield from self.table.select(columns).to_batches(max_chunksize=BATCH_ROWS)
+        if isinstance(frame, pa.RecordBatch | dict):
+            with _convertible(label):
+                frame = pa.table(frame)
+        with _convertible(label):
+            try:
+                self.frame: Any = nw.from_native(frame)
+            except TypeError:
+                if not hasattr(frame, "__arrow_c_stream__"):
+                    raise TableError(
+                        f"a {type(frame).__name__} is not a table; give a path, or a dataframe of "
+                        "pandas, polars, pyarrow or duckdb."
+                    ) from None
+                self.frame = nw.from_native(pa.table(frame))
+            columns = list(self.frame.collect_schema().names())
+        super().__init__(label, columns, backend=str(self.frame.implementation))
+
+    def _batches(self, columns: list[str]) -> Iterator[pa.RecordBatch]:
+        import narwhals as nw
+
+        with _convertible(self.label):
+            chosen = self.frame.select(columns)
+            if isinstance(chosen, nw.LazyFrame):
+                chosen = chosen.collect("pyarrow")
+            table = chosen.to_arrow().select(columns)  # without the index of pandas
+        yield from table.to_batches(max_chunksize=BATCH_ROWS)
 
 
 class ParquetSource(Source):
@@ -69,10 +110,10 @@ class ParquetSource(Source):
 
         self.path = path
         with _readable(path):
-            self.schema = pq.read_schema(path)
-        super().__init__(path.name, [name for name in self.schema.names if name])
+            columns = list(pq.read_schema(path).names)
+        super().__init__(path.name, columns)
 
-    def batches(self, columns: list[str]) -> Iterator[pa.RecordBatch]:
+    def _batches(self, columns: list[str]) -> Iterator[pa.RecordBatch]:
         import pyarrow.parquet as pq
 
         with _readable(self.path), pq.ParquetFile(self.path) as file:
@@ -86,17 +127,39 @@ class CsvSource(Source):
         self.path = path
         with _readable(path):
             start = _beginning(path)
-        self.delimiter = max(_DELIMITERS, key=start.splitlines()[0].count)
-        names = next(csv.reader(StringIO(start, newline=""), delimiter=self.delimiter))
+            unquoted = re.sub(r'"[^"]*"', "", start.splitlines()[0])
+            self.delimiter = max(_DELIMITERS, key=unquoted.count)
+            names = next(csv.reader(StringIO(start, newline=""), delimiter=self.delimiter))
         super().__init__(path.name, names, first_row=2)
 
-    def _open(self, columns: list[str]) -> Any:
+    def _batches(self, columns: list[str]) -> Iterator[pa.RecordBatch]:
+        with _readable(self.path):
+            yield from self._read(columns, dict.fromkeys(columns, pa.string()))
+
+    def texts(self) -> Iterator[pa.Table]:
+        with _readable(self.path):
+            for batch in self._read([], dict.fromkeys(self.columns, pa.binary())):
+                yield pa.table([_as_text(column) for column in batch.columns], self.columns)
+
+    def _read(self, columns: list[str], types: dict[str, pa.DataType]) -> Iterator[pa.RecordBatch]:
+        with _no_noise():
+            reader = self._open(columns, types)
+        while True:
+            with _no_noise():
+                try:
+                    batch = reader.read_next_batch()
+                except StopIteration:
+                    return
+            yield batch
+
+    def _open(self, columns: list[str], types: dict[str, pa.DataType]) -> Any:
         import pyarrow.csv as pv
 
         def skip(row: Any) -> str:
             self.skipped[row.number] = row.text
             return "skip"
 
+        self.skipped.clear()
         return pv.open_csv(
             self.path,
             read_options=pv.ReadOptions(use_threads=False, block_size=BLOCK_BYTES),
@@ -108,16 +171,11 @@ class CsvSource(Source):
             ),
             convert_options=pv.ConvertOptions(
                 include_columns=columns,
-                column_types=dict.fromkeys(columns, pa.string()),
+                column_types=types,
                 strings_can_be_null=False,
-                check_utf8=True,
+                check_utf8=pa.binary() not in types.values(),
             ),
         )
-
-    def batches(self, columns: list[str]) -> Iterator[pa.RecordBatch]:
-        self.skipped.clear()
-        with _readable(self.path):
-            yield from self._open(columns)
 
 
 def open_source(source: Any) -> Source:
@@ -136,54 +194,80 @@ def open_source(source: Any) -> Source:
     return CsvSource(path)
 
 
-def to_arrow(frame: Any) -> tuple[pa.Table, str | None]:
-    """Any dataframe as an Arrow table, and the name of its library."""
-    import narwhals as nw
-
-    if isinstance(frame, pa.RecordBatch | dict):
-        return pa.table(frame), "pyarrow"
+def cell_text(column: pa.Array, i: int) -> str:
+    """One cell as text, whatever it holds."""
     try:
-        native = nw.from_native(frame)
-    except TypeError:
-        if hasattr(frame, "__arrow_c_stream__"):
-            return pa.table(frame), "pyarrow"
-        raise TableError(
-            f"a {type(frame).__name__} is not a table; give a path, or a dataframe of pandas, "
-            "polars, pyarrow or duckdb."
-        ) from None
-    backend = str(native.implementation)
-    if isinstance(native, nw.LazyFrame):
-        return native.collect("pyarrow").to_native(), backend
-    if any(not isinstance(name, str) for name in native.columns):
-        raise TableError("the names of the columns must be text; rename them first.")
-    return native.to_arrow().select(native.columns), backend  # without the index of pandas
+        return str(column[i].as_py())
+    except (OverflowError, ValueError, UnicodeError):
+        return f"a {column.type} out of range"
 
 
-class _readable:  # noqa: N801
+def _as_text(column: pa.Array) -> pa.Array:
+    if pa.types.is_binary(column.type):
+        return pa.array([str(value, "utf-8", "replace") for value in column.to_pylist()])
+    try:
+        return column.cast(pa.string())
+    except pa.ArrowException:
+        return pa.array([cell_text(column, i) for i in range(len(column))])
+
+
+@contextmanager
+def _convertible(label: str) -> Iterator[None]:
+    """Dataframe libraries fail in many ways; each becomes a sentence about the table."""
+    try:
+        yield
+    except TableError:
+        raise
+    except Exception as error:
+        reason = str(error).splitlines()[0].rstrip(".") if str(error) else type(error).__name__
+        raise TableError(f"{label} cannot be converted: {reason}.") from error
+
+
+@contextmanager
+def _readable(path: Path) -> Iterator[None]:
     """Turns what goes wrong while reading a file into a sentence about that file."""
-
-    def __init__(self, path: Path) -> None:
-        self.path = path
-
-    def __enter__(self) -> None:
-        pass
-
-    def __exit__(self, kind: type[BaseException] | None, error: Any, _: Any) -> None:
-        if kind is None or not issubclass(kind, pa.ArrowException | OSError | UnicodeError):
-            return
-        reason = str(error).splitlines()[0] if str(error) else kind.__name__
+    try:
+        yield
+    except (pa.ArrowException, OSError, UnicodeError, csv.Error, StopIteration) as error:
+        reason = str(error).splitlines()[0].rstrip(".") if str(error) else type(error).__name__
         hint = "it may be damaged, or of another kind than its name says"
-        if "UTF8" in reason or issubclass(kind, UnicodeError):
+        if "UTF8" in reason or "Expected" in reason or isinstance(error, UnicodeError):
             hint = "it is not UTF-8 text; save it as UTF-8"
-        elif "Empty CSV" in reason:
-            hint = "it needs a header line and rows below it"
-        raise TableError(f"{self.path} cannot be read: {hint} ({reason.rstrip('.')}).") from error
+        elif "straddling" in reason or "field larger" in reason:
+            hint = "a quote is opened and never closed"
+        raise TableError(f"{path} cannot be read: {hint} ({reason}).") from error
+
+
+@contextmanager
+def _no_noise() -> Iterator[None]:
+    """While pyarrow runs: it prints a traceback when a bad row cannot be handed to us as text."""
+    usual = sys.unraisablehook
+    sys.unraisablehook = lambda _: None
+    try:
+        yield
+    finally:
+        sys.unraisablehook = usual
 
 
 def _beginning(path: Path) -> str:
-    """Enough text for the longest header; a table may have thousands of columns."""
+    """Enough text for the header; refuses files that are not text."""
     with pa.input_stream(str(path)) as stream:
-        start = stream.read(1 << 20)
-    if not start.strip():
+        start = stream.read(HEADER_BYTES)
+    kinds = {
+        b"PK\x03\x04": "an Excel or zip file; save it as CSV",
+        b"\x1f\x8b": "compressed; give it the ending .csv.gz",
+        b"PAR1": "a Parquet file; give it the ending .parquet",
+        b"\xff\xfe": "UTF-16 text; save it as UTF-8",
+        b"\xfe\xff": "UTF-16 text; save it as UTF-8",
+    }
+    for magic, what in kinds.items():
+        if start.startswith(magic):
+            raise TableError(f"{path} is {what}.")
+    if b"\0" in start:
+        raise TableError(f"{path} is not text; give a CSV or Parquet file.")
+    text = str(start, "utf-8-sig", errors="replace")
+    if not text.strip():
         raise TableError(f"{path} is empty; it needs a header line and rows below it.")
-    return str(start, "utf-8-sig", errors="replace")
+    if not text.splitlines()[0].strip():
+        raise TableError(f"{path} begins with a blank line; its first line must be the header.")
+    return text

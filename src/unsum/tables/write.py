@@ -13,6 +13,7 @@ import numpy as np
 import pyarrow as pa
 
 from unsum.errors import ParameterError, TableError, require_choice
+from unsum.findings import Findings
 from unsum.readings import Readings
 from unsum.recovery import Recovery, check_values
 from unsum.tables.source import Source
@@ -38,9 +39,9 @@ def whole_file(path: Path) -> Iterator[Path]:
         temporary.unlink(missing_ok=True)
 
 
-def write_table(table: pa.Table, path: Path) -> None:
-    """A table as CSV or Parquet, by the extension."""
-    kind = check_destination(path)
+def write_table(table: pa.Table, path: Path, source: object = None) -> None:
+    """A table as CSV or Parquet, by the extension; never over the file it came from."""
+    kind = check_destination(path, source)
     with whole_file(path) as temporary:
         if kind == "parquet":
             import pyarrow.parquet as pq
@@ -71,7 +72,12 @@ def write_recovery(
         tables = _wide_tables(recovery) if layout == "wide" else _long_tables(recovery)
         rows, total = _write_stream(tables, temporary, kind, metadata, progress)
         worst = _read_back(recovery.readings, temporary, kind, layout)
-    return {"rows": rows, "sum": total, "worst_relative_gap": worst, "verified": True}
+    return {
+        "rows": rows,
+        "sum": total if np.isfinite(total) else None,
+        "worst_relative_gap": worst,
+        "verified": True,
+    }
 
 
 def long_table(part: Readings, values: np.ndarray) -> pa.Table:
@@ -90,7 +96,7 @@ def long_table(part: Readings, values: np.ndarray) -> pa.Table:
 
 def _long_tables(recovery: Recovery) -> Iterator[tuple[int, float, pa.Table]]:
     for part, values in recovery.blocks():
-        yield part.n_series, float(values.sum()), long_table(part, values)
+        yield part.n_series, _sum(values), long_table(part, values)
 
 
 def _wide_tables(recovery: Recovery) -> Iterator[tuple[int, float, pa.Table]]:
@@ -104,7 +110,12 @@ def _wide_tables(recovery: Recovery) -> Iterator[tuple[int, float, pa.Table]]:
         raise ParameterError("a series is called 'time'; write a long table.")
     columns = dict(zip(names, recovery.values, strict=True))
     table = pa.table({"time": recovery.readings.calendar.labels(), **columns})
-    yield len(names), float(recovery.values.sum()), table
+    yield len(names), _sum(recovery.values), table
+
+
+def _sum(values: np.ndarray) -> float:
+    with np.errstate(over="ignore"):
+        return float(values.sum())
 
 
 def _write_stream(
@@ -205,31 +216,33 @@ def _batches(path: Path, kind: str, columns: list[str]) -> Iterator[pa.RecordBat
     )
 
 
-def write_set_aside(source: Source, findings: Any, path: Path) -> None:
-    """The rows that were not used, as they stood in the table, each with its reason."""
-    wanted = findings.set_aside_rows
-    sentences = {finding.code: finding.sentence for finding in findings}
-    reasons = dict(zip(wanted.tolist(), findings.set_aside_codes, strict=True))
+def write_set_aside(source: Source, findings: Findings, path: Path) -> None:
+    """The rows that were not used, as they stood in the table, each with its reason (CSV)."""
+    import pyarrow.csv as pv
+
+    reasons = dict(
+        zip(findings.set_aside_rows.tolist(), findings.set_aside_reasons.tolist(), strict=True)
+    )
+    mark = "unsum_" if {"row", "reason", "sentence"} & set(source.columns) else ""
     tables = []
     position = 0
-    for batch in source.batches(source.columns):
-        rows = source.row_numbers(np.arange(position, position + len(batch)))
-        position += len(batch)
-        chosen = np.flatnonzero(np.isin(rows, wanted))
-        if len(chosen):
-            table = pa.Table.from_batches([batch]).take(pa.array(chosen))
-            table = pa.table([column.cast(pa.string()) for column in table.columns], source.columns)
-            tables.append(table.add_column(0, "row", pa.array(rows[chosen])))
+    for table in source.texts():
+        rows = source.row_numbers(np.arange(position, position + len(table)))
+        position += len(table)
+        chosen = np.flatnonzero(np.isin(rows, findings.set_aside_rows))
+        tables.append(
+            table.take(pa.array(chosen)).add_column(0, f"{mark}row", pa.array(rows[chosen]))
+        )
     if source.skipped:
         rows = np.array(sorted(source.skipped))
         blank = [pa.nulls(len(rows), pa.string()) for _ in source.columns[1:]]
         texts = pa.array([source.skipped[int(row)] for row in rows])
-        tables.append(pa.table([pa.array(rows), texts, *blank], ["row", *source.columns]))
-    table = pa.concat_tables(tables).sort_by("row")
-    codes = [reasons[row] for row in table["row"].to_pylist()]
-    table = table.append_column("reason", pa.array(codes))
-    table = table.append_column("sentence", pa.array([sentences.get(code, "") for code in codes]))
-    write_table(table, path)
+        tables.append(pa.table([pa.array(rows), texts, *blank], tables[0].column_names))
+    table = pa.concat_tables(tables).sort_by(f"{mark}row")
+    found = [findings.items[reasons[row]] for row in table[f"{mark}row"].to_pylist()]
+    table = table.append_column(f"{mark}reason", pa.array([finding.code for finding in found]))
+    sentences = pa.array([finding.sentence for finding in found])
+    pv.write_csv(table.append_column(f"{mark}sentence", sentences), path)
 
 
 def check_destination(path: Path, source: object = None) -> str:
