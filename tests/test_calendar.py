@@ -30,7 +30,9 @@ def test_frequencies(text, step, months):
     assert (frequency.step, frequency.months) == (step, months)
 
 
-@pytest.mark.parametrize("text", ["", "x", "7h", "0D", "15m", "D-MON", "-1D", "W-XXX", "1.5h"])
+@pytest.mark.parametrize(
+    "text", ["", "x", "7h", "0D", "15m", "D-MON", "-1D", "W-XXX", "1.5h", "36h"]
+)
 def test_unknown_frequencies_are_refused_with_examples(text):
     with pytest.raises(ParameterError, match="'15min'"):
         Frequency.parse(text)
@@ -170,3 +172,22 @@ def test_absurd_spans_are_refused():
 def test_dates_given_by_users_are_checked(text):
     with pytest.raises(ParameterError):
         moment_of(text)
+
+
+@pytest.mark.parametrize("zone", ["America/New_York", "Europe/Paris", "Australia/Lord_Howe"])
+@pytest.mark.parametrize("freq", ["MS", "W", "2D", "D", "6h"])
+def test_every_edge_is_a_local_midnight_or_step(zone, freq):
+    step = 6 * HOUR if freq == "6h" else DAY
+    rng = np.random.default_rng(0)
+    for first in rng.integers(moment_of("2023-01-01"), moment_of("2025-01-01"), 40):
+        calendar = Calendar.covering(freq, zone, int(first), int(first) + 40 * DAY)
+        assert (calendar.walls % step == 0).all()
+        assert calendar.edges[0] <= first
+        assert calendar.edges[-1] >= first + 40 * DAY
+
+
+def test_weeks_of_a_zoned_calendar_begin_on_monday():
+    span = utc("2024-01-03", "America/New_York"), utc("2024-02-03", "America/New_York")
+    hourly = Calendar.covering("h", "America/New_York", *span)
+    mondays = hourly.walls[hourly.cuts("W")[1:-1]]
+    assert {(int(wall) // DAY + 3) % 7 for wall in mondays} == {0}

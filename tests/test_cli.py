@@ -206,6 +206,82 @@ def test_progress_is_silent_when_nobody_looks(town, tmp_path):
     assert done.stderr == ""
 
 
+@pytest.mark.parametrize("command", ["totals", "aggregate"])
+def test_inputs_are_never_overwritten(tmp_path, command):
+    path = tmp_path / "f.csv"
+    path.write_text("series,time,value\na,2024-01-01,1\na,2024-01-02,1\n")
+    options = ["--every", "1"] if command == "aggregate" else []
+    done = run(command, path, "-o", path, *options)
+    assert done.returncode == 2
+    assert "is the input" in done.stderr
+    aside = tmp_path / "daily.set-aside.csv"
+    aside.write_text(HEADER + "a,2024-01-01,2024-01-02,1\na,2024-01-05,2024-01-03,1\n")
+    before = aside.read_text()
+    done = run("recover", aside, "-o", tmp_path / "daily.csv", "--drop-bad")
+    assert done.returncode == 2
+    assert aside.read_text() == before
+    assert not (tmp_path / "daily.csv").exists()
+
+
+def test_rows_set_aside_stand_as_they_were_with_the_sentence_of_their_own_finding(tmp_path):
+    path = tmp_path / "bills.csv"
+    path.write_bytes(
+        b"row,series,start,end,total,note\n"
+        b"1,a,2024-01-01,2024-02-01,31,caf\xe9\n"
+        b"2,a,soon,2024-03-01,31,caf\xe9\n"
+        b"3,a,2024-03-01,2024-04-01,lots,x\n"
+        b"4,a,2024-03-01\n"
+    )
+    done = run("recover", path, "-o", tmp_path / "out.csv", "--drop-bad")
+    assert done.returncode == 0, done.stderr
+    rows = pv.read_csv(tmp_path / "out.set-aside.csv").to_pylist()
+    assert [row["unsum_row"] for row in rows] == [3, 4, 5]
+    assert [row["unsum_reason"] for row in rows] == [
+        "unreadable-value", "unreadable-value", "malformed-row",
+    ]  # fmt: skip
+    assert "column 'start'" in rows[0]["unsum_sentence"]
+    assert "column 'total'" in rows[1]["unsum_sentence"]
+    assert rows[2]["row"] == "4,a,2024-03-01"
+
+
+def test_dates_of_another_file_are_accounted_for(tmp_path):
+    (tmp_path / "fine.csv").write_text(
+        "series,time,value\na,2024-01-01,1\na,2024-01-02,2\na,2024-01-03,3\n"
+    )
+    dates = tmp_path / "dates.csv"
+    dates.write_text("series,start,end\na,2024-01-01,2024-01-03\na,2024-01-03,2024-01-09\n\n")
+    done = run("aggregate", tmp_path / "fine.csv", "-o", tmp_path / "o.csv", "--dates", dates)
+    assert done.returncode == 0
+    assert "outside-range: 1 reading" in done.stdout
+    assert "(row 3)" in done.stdout
+    dates.write_text("series,start,end\na,2024-01-01,2024-01-03,9\n")
+    done = run("aggregate", tmp_path / "fine.csv", "-o", tmp_path / "o.csv", "--dates", dates)
+    assert done.returncode == 1
+    assert "row 2" in done.stderr
+    assert "--drop-bad" not in done.stderr
+
+
+def test_numbered_periods_make_the_round_trip(tmp_path):
+    (tmp_path / "bills.csv").write_text(HEADER + "a,10,20,10\na,20,40,200\n")
+    fine, again = tmp_path / "fine.csv", tmp_path / "again.csv"
+    assert run("recover", tmp_path / "bills.csv", "-o", fine, "--freq", "period").returncode == 0
+    for options in (["--dates", tmp_path / "bills.csv"], ["--every", "10", "--offset", "0"]):
+        done = run("aggregate", fine, "-o", again, *options)
+        assert done.returncode == 0, done.stderr
+    assert pv.read_csv(again)["start"].to_pylist() == [10, 20, 30]
+
+
+def test_names_that_the_terminal_cannot_show_do_no_harm(tmp_path):
+    path = tmp_path / "bills.csv"
+    path.write_text(HEADER + "caf\u00e9 :smile: [red],2024-01-05,2024-01-01,1\n", encoding="utf-8")
+    done = subprocess.run(
+        [sys.executable, "-m", "unsum", "check", str(path)],
+        capture_output=True, check=False, env={"PYTHONIOENCODING": "ascii", "PATH": ""},
+    )  # fmt: skip
+    assert done.returncode == 1
+    assert b"caf\\xe9 :smile: [red]" in done.stdout
+
+
 def test_version():
     import unsum
 

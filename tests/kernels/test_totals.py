@@ -62,6 +62,19 @@ def test_meet_totals_is_exact_from_any_start(total, start_values):
     np.testing.assert_allclose(sums, totals, rtol=1e-12, atol=5e-324)
 
 
+def test_the_smallest_totals_are_met_over_any_length():
+    for count in range(1, 60):
+        for length in range(1, 40):
+            values = np.ones((1, length))
+            totals = np.array([count * 5e-324])
+            meet_totals(
+                np.array([0, 1]), np.array([0]), np.array([length]), totals,
+                np.array([[0, length]]), values,
+            )  # fmt: skip
+            assert values.min() >= 0
+            assert values.sum() == totals[0]
+
+
 def test_meet_totals_keeps_the_shape_of_a_reading_and_zeroes_what_is_inactive():
     values = np.array([[1.0, 2.0, 3.0, 4.0, 5.0, 6.0]])
     active = np.array([[1, 5]])

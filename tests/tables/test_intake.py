@@ -1,6 +1,8 @@
 """Rows to readings: every finding, with the right rows, and every row accounted for."""
 
 import datetime as dt
+import gzip
+from zoneinfo import ZoneInfo
 
 import duckdb
 import numpy as np
@@ -13,7 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import unsum
-from unsum.errors import ParameterError, ReadingsError, TableError
+from unsum.errors import ParameterError, ReadingsError, TableError, UnsumError
 from unsum.findings import CATALOGUE
 from unsum.readings import Readings, check, read_readings
 
@@ -532,3 +534,209 @@ def test_every_row_is_used_or_set_aside_once(rows):
     assert (readings.start < readings.stop).all()
     same = np.diff(readings.series_of_readings()) == 0
     assert (readings.stop[:-1][same] <= readings.start[1:][same]).all()
+
+
+def test_an_unclosed_quote_stops_even_when_bad_rows_are_dropped(tmp_path):
+    lines = [f"s{i},2024-01-01,2024-02-01,5" for i in range(500)]
+    lines[9] = '"' + lines[9]
+    path = write(tmp_path, HEADER + "\n".join(lines) + "\n")
+    with pytest.raises(ReadingsError, match=r"row 11 swallows 490 lines"):
+        read_readings(path, drop_bad=True)
+
+
+def test_lines_of_blanks_are_notes(tmp_path):
+    path = write(tmp_path, HEADER + "a,2024-01-01,2024-01-02,1\n   \n\nb,2024-01-01,2024-01-03,1\n")
+    readings = read_readings(path)
+    assert readings.n_readings == 2
+    assert sorted(readings.findings.set_aside_rows) == [3, 4]
+    assert_accounted(readings.findings)
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        (b"PK\x03\x04 sheet", "an Excel or zip file"),
+        ("series,start".encode("utf-16"), "UTF-16 text"),
+        (b"\x1f\x8b\x08", "compressed"),
+        (b"PAR1....", "a Parquet file"),
+        (b"series\0,start", "is not text"),
+        (b"\xef\xbb\xbf", "is empty"),
+        (b"\nseries,start,end,total\n", "begins with a blank line"),
+        (b'"series,start' + b"x" * 200_000, "a quote is opened and never closed"),
+        (b"series,start,end,total\nRen\xe9,2024-01-01,2024-02-01,5,7\n", "not UTF-8"),
+        (
+            b"series,start,end,total,total\na,2024-01-01,2024-02-01,5,7\n",
+            "2 columns called 'total'",
+        ),
+    ],
+)
+def test_files_of_other_kinds_are_recognised(tmp_path, content, message, capfd):
+    path = tmp_path / "bills.csv"
+    path.write_bytes(content)
+    with pytest.raises(TableError, match=message):
+        read_readings(path)
+    assert capfd.readouterr().err == ""
+
+
+def test_compressed_files_are_read(tmp_path):
+    path = tmp_path / "bills.csv.gz"
+    path.write_bytes(gzip.compress((HEADER + "a,2024-01-01,2024-02-01,5\n").encode()))
+    assert read_readings(path).n_periods == 31
+
+
+@pytest.mark.parametrize("freq", ["D", "h", "MS", "W-MON"])
+@pytest.mark.parametrize("zone", [None, "America/New_York"])
+def test_inclusive_dates_mean_the_same_as_text_and_as_timestamps(freq, zone):
+    text = pd.DataFrame(
+        {"series": "a", "start": ["2024-01-01"], "end": ["2024-03-31"], "total": 1.0,
+         "active_to": ["2024-03-31"]}
+    )  # fmt: skip
+    dates = ["start", "end", "active_to"]
+    stamps = text.assign(**{name: pd.to_datetime(text[name]) for name in dates})
+    options = {"freq": freq, "tz": zone, "end": "inclusive"}
+    first = Readings.from_frame(text, **options)
+    second = Readings.from_frame(stamps, **options)
+    assert np.array_equal(first.calendar.edges, second.calendar.edges)
+    assert first.stop.tolist() == second.stop.tolist() == [first.n_periods]
+    assert first.active.tolist() == second.active.tolist() == [[0, first.n_periods]]
+    assert set(second.findings.codes) <= {"no-weekly-shape"}  # 91 days are 13 weeks
+    if zone:
+        zoned = text.assign(
+            **{name: pd.to_datetime(text[name]).dt.tz_localize(zone) for name in dates}
+        )
+        assert Readings.from_frame(zoned, **options).stop.tolist() == first.stop.tolist()
+
+
+def test_an_inclusive_end_in_the_middle_of_a_month_is_off_the_grid():
+    frame = pd.DataFrame(
+        {"series": "a", "start": [pd.Timestamp("2024-01-01")], "end": [pd.Timestamp("2024-01-15")],
+         "total": 1.0}
+    )  # fmt: skip
+    assert "off-grid" in check(frame, "MS", end="inclusive").codes
+
+
+def test_a_range_does_not_shift_the_weeks_of_the_readings(tmp_path):
+    text = "".join(f"a,2024-01-{day:02d},2024-01-{day + 7:02d},7\n" for day in (1, 8, 15, 22))
+    readings = read_readings(write(tmp_path, HEADER + text), "W", range_start="2023-12-01")
+    assert readings.n_readings == 4
+    assert "adjusted" in readings.findings.codes
+    assert readings.calendar.text(0) == "2023-11-27"
+
+
+def test_weeks_are_phased_by_the_wall_clock():
+    mondays = [*pd.date_range("2024-01-01", periods=5, freq="7D"),
+               *pd.date_range("2024-07-01", periods=5, freq="7D")]  # fmt: skip
+    tuesdays = list(pd.date_range("2024-03-05", periods=6, freq="7D"))
+    starts = pd.Series(mondays + tuesdays)
+    frame = pd.DataFrame({"series": "a", "start": starts, "end": starts + pd.Timedelta(days=7),
+                          "total": 1.0})  # fmt: skip
+    findings = check(frame, "W", tz="Europe/London")
+    assert found(findings)["off-grid"] == list(range(10, 16))
+
+
+def test_snapping_applies_at_the_edge_of_the_range(tmp_path):
+    path = write(tmp_path, HEADER + "a,2023-12-31T23:59,2024-01-03T00:01,3\n")
+    readings = read_readings(path, snap="nearest", range_start="2024-01-01", range_end="2024-01-03")
+    assert (readings.start.tolist(), readings.stop.tolist()) == ([0], [2])
+    assert readings.findings.codes == ("snapped",)
+
+
+def test_a_year_of_readings_inside_a_yearly_one_is_judged_at_once():
+    n = 35_000
+    starts = np.arange(n)
+    frame = pa.table(
+        {"series": ["a"] * (n + 1), "start": [0, *starts], "end": [n, *(starts + 1)],
+         "total": np.ones(n + 1)}
+    )  # fmt: skip
+    findings = check(frame, "period")
+    assert findings.rows_set_aside == 1
+    assert findings.set_aside_rows.tolist() == [0]
+
+
+def test_activity_until_for_ever_and_readings_outside_it():
+    frame = pd.DataFrame(
+        {
+            "series": ["a", "a", "b", "c", "c"],
+            "start": ["2024-01-01", "2024-01-11", "2024-01-01", "2024-01-01", "2024-01-11"],
+            "end": ["2024-01-11", "2024-01-21", "2024-01-21", "2024-01-11", "2024-01-21"],
+            "total": [0.0, 10.0, 5.0, 1.0, 2.0],
+            "active_from": ["2024-01-11"] * 2 + [None, "2024-01-02", "2024-01-03"],
+            "active_to": ["9999-12-31"] * 5,
+        }
+    )
+    findings = check(frame)
+    assert found(findings) == {
+        "conflicting-activity": [3, 4], "idle-reading": [0], "no-usable-reading": [3, 4],
+    }  # fmt: skip
+    assert_accounted(findings)
+
+
+def test_of_readings_that_agree_the_actual_one_stays():
+    frame = pd.DataFrame(
+        {"series": "a", "start": "2024-01-01", "end": "2024-01-03", "total": 2.0,
+         "quality": ["estimated", "actual"]}
+    )  # fmt: skip
+    assert Readings.from_frame(frame).estimated.tolist() == [False]
+
+
+def test_thousands_separators_are_refused_rather_than_guessed(tmp_path):
+    text = "series;start;end;total\na;2024-01-01;2024-01-02;1.234\n"
+    findings = check(write(tmp_path, text), decimal=",")
+    assert "thousands separator" in findings.items[0].sentence
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"date_format": "%d/%m/%d"}, "does not give a whole date"),
+        ({"date_format": "%H:%M"}, "does not give a whole date"),
+        ({"range_start": 20240101}, "range_start must be a date"),
+        ({"range_end": "9999-12-31", "tz": "Europe/Paris"}, "outside the years"),
+        ({"range_start": 3.5}, "is not a date"),
+        ({"freq": "36h"}, "is not a known step"),
+    ],
+)
+def test_impossible_options_are_named(options, message):
+    with pytest.raises(ParameterError, match=message):
+        Readings.from_frame(pd.DataFrame(ROWS), **options)
+
+
+def test_options_of_other_types_are_understood():
+    options = {"tz": ZoneInfo("Europe/Paris"), "range_start": np.datetime64("2023-12-31")}
+    assert Readings.from_frame(pd.DataFrame(ROWS), **options).n_periods == 11
+
+
+@pytest.mark.parametrize(
+    "frame",
+    [
+        pd.DataFrame(ROWS).assign(total=[1, "x", 2]),
+        pd.DataFrame(ROWS).assign(series=[[1], [2], [3]]),
+        pa.table({**ROWS, "start": pa.array([2**62] * 3, pa.timestamp("us"))}),
+        pa.table({**ROWS, "start": pa.array([2**31 - 1] * 3, pa.int32()).cast(pa.date32())}),
+        pa.table([pa.array([1])] * 2, ["series", "series"]),
+        {"series": ["a"], "start": []},
+        pd.Series([1, 2]),
+    ],
+)
+def test_odd_tables_end_in_a_sentence(frame):
+    with pytest.raises(UnsumError):
+        Readings.from_frame(frame)
+
+
+def test_odd_columns_that_are_not_used_do_no_harm():
+    frame = pd.DataFrame(ROWS).assign(note=[1, "x", None], more=[1 + 2j] * 3)
+    assert Readings.from_frame(frame).n_readings == 3
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"total": ["x"]}, {"total": [[1.0]]}, {"total": [1j]}, {"names": [1, "b"]},
+        {"n_series": 1.5}, {"n_periods": 2**40}, {"n_periods": 0},
+    ],
+)  # fmt: skip
+def test_odd_arrays_end_in_a_sentence(change):
+    arguments = {"series": [0], "start": [1], "stop": [4], "total": [1.0], "n_series": 2,
+                 "n_periods": 5}  # fmt: skip
+    with pytest.raises(ParameterError):
+        Readings.from_arrays(**(arguments | change))

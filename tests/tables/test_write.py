@@ -44,6 +44,19 @@ def test_what_is_written_comes_back_bit_for_bit(tmp_path, suffix, layout):
     assert os.listdir(tmp_path) == [path.name]
 
 
+def test_times_of_readings_are_spelt_with_their_own_offsets(tmp_path):
+    hours = pd.date_range("2024-01-01", "2025-01-01", freq="h", tz="Europe/Paris", inclusive="left")
+    panel = read_panel(pd.DataFrame({"time": hours, "a": 1.0, "b": 1.0}))
+    for every in (3000, 4000):
+        readings = unsum.aggregate(panel, unsum.AtRandom(every))
+        write_table(readings.to_arrow(), tmp_path / "readings.csv")
+        again = unsum.read_readings(tmp_path / "readings.csv", "h", tz="Europe/Paris")
+        assert again.to_arrow().equals(readings.to_arrow())
+        table = pd.read_csv(tmp_path / "readings.csv")
+        local = readings.to_frame("pandas")["start"]
+        assert table["start"].tolist() == [moment.isoformat(timespec="minutes") for moment in local]
+
+
 def test_the_same_input_writes_the_same_bytes(tmp_path):
     for name in ("a.parquet", "b.parquet"):
         write_recovery(recover(random_readings(1)), tmp_path / name)

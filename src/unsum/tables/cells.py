@@ -20,7 +20,9 @@ def judge_cells(rows: Rows, options: Options, ledger: Ledger) -> None:
     """Find cells that are missing, unreadable, or impossible, and set their rows aside."""
     _judge_malformed(ledger)
     moments = {"start": rows.start, "end": rows.end}
-    blank = (rows.series < 0) & ((rows.total_flags & MISSING) > 0)
+    blank = rows.series < 0
+    if options.with_totals:
+        blank = blank & ((rows.total_flags & MISSING) > 0)
     for column in moments.values():
         blank &= column.has(MISSING)
     where = np.flatnonzero(blank)
