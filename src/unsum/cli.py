@@ -203,6 +203,7 @@ def check(
     }  # fmt: skip
     options = _options(freq, tz, inclusive_end, snap, from_, to, columns, date_format, decimal)
     screen = _screen(json)
+    screen.say(f"reading {file}")
     intake = take_in(file, options)
     if json:
         usable = intake.usable.describe() if intake.usable else None
