@@ -79,7 +79,7 @@ def test_a_method_that_returns_nonsense_is_caught():
     class Nonsense:
         name = "nonsense"
 
-        def fit(self, readings):
+        def fit(self, readings, threads=None, progress=None):
             fit = DirectFit("nothing was done")
             fit.fill = lambda first, part, values: values.fill(np.inf)
             return fit
@@ -92,7 +92,7 @@ def test_a_method_that_misses_the_totals_is_made_exact():
     class Ones:
         name = "ones"
 
-        def fit(self, readings):
+        def fit(self, readings, threads=None, progress=None):
             fit = DirectFit("ones everywhere")
             fit.fill = lambda first, part, values: values.fill(1.0)
             return fit

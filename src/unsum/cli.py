@@ -122,7 +122,12 @@ def recover(
     file: FileArg,
     out: OutOpt,
     freq: FreqOpt = "D",
-    method: Annotated[str, typer.Option(help="auto, even, or denton.")] = "auto",
+    method: Annotated[str, typer.Option(help="auto, even, denton, or nmf.")] = "auto",
+    rank: Annotated[int | None, typer.Option(help="nmf: how many profiles.", min=1)] = None,
+    update: Annotated[str | None, typer.Option(help="nmf: 'hals' or 'nenmf'.")] = None,
+    max_iter: Annotated[int | None, typer.Option(help="nmf: most iterations.", min=0)] = None,
+    tol: Annotated[float | None, typer.Option(help="nmf: tolerance for stopping.")] = None,
+    seed: Annotated[int | None, typer.Option(help="nmf: seed of random profiles.", min=0)] = None,
     tz: TzOpt = None,
     inclusive_end: InclusiveOpt = False,
     snap: SnapOpt = "error",
@@ -149,6 +154,8 @@ def recover(
     Example: unsum recover bills.csv -o daily.parquet
 
     Example: unsum recover bills.csv -o daily.csv --series account --total kwh --inclusive-end
+
+    Example: unsum recover bills.csv -o daily.parquet --method nmf --rank 5
     """
     from unsum.tables.jobs import run_recover
 
@@ -157,10 +164,12 @@ def recover(
         "active_from": active_from, "active_to": active_to,
     }  # fmt: skip
     options = _options(freq, tz, inclusive_end, snap, from_, to, columns, date_format, decimal)
+    given = {"rank": rank, "update": update, "max_iter": max_iter, "tol": tol, "seed": seed}
+    settings = {name: value for name, value in given.items() if value is not None}
     screen = _screen(json)
     job = run_recover(
-        file, out, options, method=method, drop_bad=drop_bad, wide=wide, threads=threads,
-        watch=screen.watch, say=screen.say,
+        file, out, options, method=method, settings=settings, drop_bad=drop_bad, wide=wide,
+        threads=threads, watch=screen.watch, say=screen.say,
     )  # fmt: skip
     if json:
         screen.print_json({"command": "recover", **job.to_dict()})

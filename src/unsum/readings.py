@@ -139,6 +139,25 @@ class Readings:
             findings=Findings(),
         )
 
+    def take(self, series: np.ndarray) -> Readings:
+        """Some series, by their places in increasing order."""
+        import pyarrow as pa
+
+        sizes = np.diff(self.indptr)[series]
+        indptr = np.concatenate([[0], np.cumsum(sizes)])
+        which = np.arange(indptr[-1]) + np.repeat(self.indptr[series] - indptr[:-1], sizes)
+        return replace(
+            self,
+            names=self.names.take(pa.array(series)),
+            indptr=indptr,
+            start=self.start[which],
+            stop=self.stop[which],
+            total=self.total[which],
+            active=self.active[series],
+            estimated=None if self.estimated is None else self.estimated[which],
+            findings=Findings(),
+        )
+
     def parts(self, size: int) -> Iterator[Readings]:
         """Consecutive slices of at most `size` series."""
         for first in range(0, self.n_series, size):

@@ -6,7 +6,7 @@ from dataclasses import asdict, is_dataclass
 from pathlib import Path
 from typing import Any
 
-from unsum.methods import Method, make_method
+from unsum.methods import Method, Progress, make_method
 from unsum.readings import Readings, read_readings
 from unsum.recovery import Recovery
 
@@ -16,6 +16,7 @@ def recover(
     method: str | Method = "auto",
     *,
     threads: int | None = None,
+    progress: Progress | None = None,
     **settings: Any,
 ) -> Recovery:
     """Recover every series at the fine time step, nonnegative and exact on every reading.
@@ -25,18 +26,21 @@ def recover(
     readings
         A `Readings`, or a file or dataframe of daily readings.
     method
-        `"even"`, `"denton"`, `"auto"` (denton), or a method object.
+        `"even"`, `"denton"`, `"nmf"`, `"auto"` (denton), or a method object.
     threads
         How many threads work on values; results do not depend on it. All cores by default.
+    progress
+        A function that is called with 1 after every iteration.
     settings
-        Settings of the method.
+        Settings of the method: for `"nmf"`, `rank`, `update`, `seed`, `max_iter`, `tol`, `scale`,
+        `start`, `inner`.
     """
     if isinstance(readings, str | Path):
         readings = read_readings(readings)
     elif not isinstance(readings, Readings):
         readings = Readings.from_frame(readings)
     chosen = make_method(method, settings)
-    fit = chosen.fit(readings)
+    fit = chosen.fit(readings, threads, progress)
     why = "as asked"
     if method == "auto":
         why = "auto takes denton, the smoothest series that meets its readings"

@@ -16,9 +16,19 @@ from unsum.errors import ParameterError
 from unsum.readings import Readings
 
 CHUNK = 256
+MAX_CHUNKS = 64
 BLOCK_VALUES = 1 << 20
 
 Result = TypeVar("Result")
+
+
+def chunk_bounds(n_series: int) -> list[tuple[int, int]]:
+    """The chunks whose sums are formed one by one, and then added in order.
+
+    Multiples of 256 series, at most 64 of them; they depend on the number of series alone.
+    """
+    size = CHUNK * max(1, -(-n_series // (CHUNK * MAX_CHUNKS)))
+    return [(low, min(low + size, n_series)) for low in range(0, n_series, size)]
 
 
 def block_size(n_periods: int) -> int:

@@ -7,6 +7,7 @@ makes every method nonnegative and exact in the same last step, and checks it.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, fields
 from importlib import import_module
 from typing import Any, Protocol
@@ -16,7 +17,9 @@ import numpy as np
 from unsum.errors import ParameterError, require_choice
 from unsum.readings import Readings
 
-METHODS = {"even": "Even", "denton": "Denton"}
+Progress = Callable[[int], None]
+
+METHODS = {"even": "Even", "denton": "Denton", "nmf": "NMF"}
 AUTO = "denton"
 
 
@@ -38,7 +41,10 @@ class Method(Protocol):
     @property
     def name(self) -> str: ...
 
-    def fit(self, readings: Readings) -> Fit: ...
+    def fit(
+        self, readings: Readings, threads: int | None = None, progress: Progress | None = None
+    ) -> Fit:
+        """Learn from the readings; `progress` is told of every iteration."""
 
 
 @dataclass

@@ -7,7 +7,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from unsum.methods import DirectFit
+from unsum.methods import DirectFit, Progress
 from unsum.readings import Readings
 
 
@@ -21,7 +21,12 @@ class Denton:
 
     name: ClassVar[str] = "denton"
 
-    def fit(self, readings: Readings) -> DentonFit:  # noqa: ARG002
+    def fit(
+        self,
+        readings: Readings,  # noqa: ARG002
+        threads: int | None = None,  # noqa: ARG002
+        progress: Progress | None = None,  # noqa: ARG002
+    ) -> DentonFit:
         return DentonFit("denton solves every series directly and needs no iterations")
 
 

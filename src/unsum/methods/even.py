@@ -7,7 +7,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from unsum.methods import DirectFit
+from unsum.methods import DirectFit, Progress
 from unsum.readings import Readings
 
 
@@ -17,7 +17,12 @@ class Even:
 
     name: ClassVar[str] = "even"
 
-    def fit(self, readings: Readings) -> EvenFit:  # noqa: ARG002
+    def fit(
+        self,
+        readings: Readings,  # noqa: ARG002
+        threads: int | None = None,  # noqa: ARG002
+        progress: Progress | None = None,  # noqa: ARG002
+    ) -> EvenFit:
         return EvenFit("even spreading needs no iterations")
 
 

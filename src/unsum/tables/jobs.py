@@ -53,7 +53,10 @@ class Job:
         return [
             ("rows", f"{rows} ({found.row_origin})"),
             ("readings", repr(readings)),
-            ("method", f"{self.recovery.method} ({self.recovery.why})"),
+            (
+                "method",
+                f"{self.recovery.method} ({self.recovery.why}); {self.recovery.stop_reason}",
+            ),
             (
                 "wrote",
                 f"{self.out}: {self.checks['rows']:,} rows, read back and checked: nonnegative, "
@@ -69,6 +72,7 @@ def run_recover(
     options: Options,
     *,
     method: str,
+    settings: dict[str, Any],
     drop_bad: bool,
     wide: bool,
     threads: int | None,
@@ -87,7 +91,8 @@ def run_recover(
     readings = intake.readings(drop_bad=drop_bad)
     read = time.perf_counter()
     announce_compilation(say)
-    recovery = recover(readings, method, threads=threads)
+    with watch("fitting", settings.get("max_iter", 500)) as step:
+        recovery = recover(readings, method, threads=threads, progress=step, **settings)
     fitted = time.perf_counter()
     layout = "wide" if wide else "long"
     with ExitStack() as stack:

@@ -1,0 +1,132 @@
+"""Algorithm 1 of the paper: shared nonnegative profiles, learned from all series at once."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+
+from unsum.errors import ParameterError, require_choice
+from unsum.factorization.chunk import UPDATES
+from unsum.methods import Progress
+from unsum.readings import Readings
+
+DEFAULT_RANK = 5
+WARM = 3
+
+
+@dataclass(frozen=True)
+class NMF:
+    """Minimise `||V - W H||^2` over nonnegative V, W, H with V meeting the readings.
+
+    Parameters
+    ----------
+    rank
+        How many profiles; 5 by default, or fewer in a smaller panel.
+    update
+        `"hals"` or `"nenmf"`: how W and H are updated while V is fixed.
+    inner
+        Sweeps (or gradient steps) of each update.
+    start
+        `"denton"` or `"even"` takes the first profiles from the panel spread that way; `"random"`
+        draws them, as the paper does.
+    seed
+        Seed of random profiles.
+    max_iter, tol
+        When to stop: by the KKT residual, the change of the objective, or the iterations.
+    scale
+        Divide every series by its mean level while fitting, so that all count alike; False fits raw
+        series, as the paper does.
+    """
+
+    rank: int | None = None
+    update: str = "hals"
+    inner: int = 3
+    start: str = "denton"
+    seed: int = 0
+    max_iter: int = 500
+    tol: float = 1e-6
+    scale: bool = True
+
+    name: ClassVar[str] = "nmf"
+
+    def __post_init__(self) -> None:
+        require_choice("update", self.update, UPDATES)
+        require_choice("start", self.start, ("denton", "even", "random"))
+        for name, least in (("inner", 1), ("seed", 0), ("max_iter", 0)):
+            value = getattr(self, name)
+            if not isinstance(value, int | np.integer) or value < least:
+                raise ParameterError(
+                    f"{name} must be a whole number of at least {least}; got {value!r}."
+                )
+        if not 0 <= self.tol < 1:
+            raise ParameterError(f"tol must lie between 0 and 1; got {self.tol!r}.")
+
+    def fit(
+        self, readings: Readings, threads: int | None = None, progress: Progress | None = None
+    ) -> NMFFit:
+        from unsum.factorization.loop import factorize
+        from unsum.factorization.start import initial_profiles
+
+        rank = choose_rank(self.rank, readings)
+        scale = levels(readings)
+        if not self.scale:
+            scale = np.where(scale > 0, scale.mean() if scale.any() else 1.0, 0.0)
+        W = initial_profiles(readings, scale, rank, self.start, self.seed)
+        H = np.repeat((scale > 0)[:, None] / (rank * W.mean()), rank, axis=1)
+        found = factorize(
+            readings, scale, W, H, update=self.update, n_inner=self.inner,
+            max_iter=self.max_iter, tol=self.tol, warm=WARM, threads=threads, progress=progress,
+        )  # fmt: skip
+        return NMFFit(found.W, found.H, scale, found.history, found.stop_reason)
+
+
+@dataclass
+class NMFFit:
+    """Profiles of the scaled series; weights carry the scale back."""
+
+    W: np.ndarray
+    H: np.ndarray
+    scale: np.ndarray
+    history: dict[str, np.ndarray]
+    stop_reason: str
+
+    @property
+    def profiles(self) -> np.ndarray:
+        return self.W
+
+    @property
+    def weights(self) -> np.ndarray:
+        weights: np.ndarray = self.H * self.scale[:, None]
+        return weights
+
+    def fill(self, first: int, part: Readings, values: np.ndarray) -> None:
+        from unsum.kernels.passes import fill_values
+
+        own = slice(first, first + part.n_series)
+        fill_values(*part.arrays, self.scale[own], self.H[own], self.W, values)
+
+
+def choose_rank(rank: int | None, readings: Readings) -> int:
+    """The rank asked for, or the default; never more than the panel allows."""
+    most = min(readings.n_periods, readings.n_series)
+    if rank is None:
+        return min(DEFAULT_RANK, most)
+    if not isinstance(rank, int | np.integer) or not 1 <= rank <= most:
+        raise ParameterError(
+            f"rank must be a whole number from 1 to {most} (the smaller of {readings.n_periods} "
+            f"periods and {readings.n_series} series); got {rank!r}."
+        )
+    return int(rank)
+
+
+def levels(readings: Readings) -> np.ndarray:
+    """The mean level of every series over its readings; zero for series of zeros."""
+    heads = readings.indptr[:-1]
+    largest = np.maximum.reduceat(readings.total, heads)
+    unit = np.where(largest > 0, largest, 1.0)
+    shares = readings.total / np.repeat(unit, np.diff(readings.indptr))
+    covered = np.add.reduceat(readings.stop - readings.start, heads)
+    mean: np.ndarray = np.add.reduceat(shares, heads) / covered * largest
+    return mean

@@ -1,0 +1,85 @@
+"""The paper's algorithms as the paper prints them: dense, slow, obvious.
+
+V, W, H have the paper's shapes: V (T x N), W (T x K), H (K x N).
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+
+def project_simplex(x, total):
+    """Chen and Ye: the nearest point with nonnegative entries that sum to total, by sorting."""
+    ordered = np.sort(x)[::-1]
+    excess = np.cumsum(ordered) - total
+    counts = np.arange(1, len(x) + 1)
+    last = np.flatnonzero(ordered - excess / counts > 0)
+    if not len(last):
+        return np.zeros_like(x)
+    level = excess[last[-1]] / counts[last[-1]]
+    return np.maximum(x - level, 0)
+
+
+def project(X, readings, totals):
+    """P_A: every reading's block onto its simplex; the rest is left as it is."""
+    V = X.copy()
+    owner = readings.series_of_readings()
+    for n, low, high, total in zip(owner, readings.start, readings.stop, totals, strict=True):
+        V[low:high, n] = project_simplex(X[low:high, n], total)
+    return V
+
+
+def hals(W, H, V, n_sweeps):
+    """Update W, one profile after the other, for V = W H."""
+    gram, target = H @ H.T, V @ H.T
+    W = W.copy()
+    for _ in range(n_sweeps):
+        for k in range(W.shape[1]):
+            if gram[k, k] > 0:
+                W[:, k] = np.maximum(0, W[:, k] + (target[:, k] - W @ gram[:, k]) / gram[k, k])
+    return W
+
+
+def nenmf(W, H, V, n_steps):
+    """Update W by the optimal gradient method, every row with its own restarts."""
+    gram, target = H @ H.T, V @ H.T
+    bound = np.linalg.eigvalsh(gram)[-1]
+    W = W.copy()
+    for i, row in enumerate(W):
+
+        def value(x, i=i):
+            return x @ gram @ x / 2 - target[i] @ x
+
+        here, ahead, momentum = row.copy(), row.copy(), 1.0
+        for _ in range(n_steps):
+            tried = np.maximum(0, ahead - (gram @ ahead - target[i]) / bound)
+            if value(tried) > value(here) and momentum > 1:
+                ahead, momentum = here.copy(), 1.0
+                continue
+            following = (1 + np.sqrt(4 * momentum**2 + 1)) / 2
+            ahead = tried + (momentum - 1) / following * (tried - here)
+            here, momentum = tried, following
+        W[i] = here
+    return W
+
+
+UPDATES = {"hals": hals, "nenmf": nenmf}
+
+
+def algorithm_1(W, H, readings, totals, update, n_inner, n_iterations):
+    """Yields (V, W, H) before the first iteration and after each."""
+    V = project(W @ H, readings, totals)
+    yield V, W, H
+    for _ in range(n_iterations):
+        W = UPDATES[update](W, H, V, n_inner)
+        H = UPDATES[update](H.T, W.T, V.T, n_inner).T
+        V = project(W @ H, readings, totals)
+        yield V, W, H
+
+
+def residuals(V, W, H):
+    """R(W) and R(H), squared and summed, as printed; and with negative gradients at zeros."""
+    at_W, at_H = (W @ H - V) @ H.T, W.T @ (W @ H - V)
+    printed = np.sum(at_W[W != 0] ** 2) + np.sum(at_H[H != 0] ** 2)
+    zeros = np.sum(np.minimum(at_W[W == 0], 0) ** 2) + np.sum(np.minimum(at_H[H == 0], 0) ** 2)
+    return printed, printed + zeros
