@@ -123,7 +123,7 @@ def test_water_filling_is_the_projection_onto_a_simplex(seed):
     rng = np.random.default_rng(seed)
     x = rng.gamma(0.3, 1.0, int(rng.integers(1, 30))) * rng.choice([1e-8, 1.0, 1e8])
     total = float(rng.choice([0.0, 1e-6, 1.0])) * x.sum() * rng.random()
-    level = fill_water(x, total)
+    level = fill_water(x, len(x), total)
     np.testing.assert_allclose(
         np.maximum(x + level, 0), project_simplex(x, total), atol=1e-12 * max(x.max(), total)
     )

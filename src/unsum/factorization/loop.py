@@ -106,9 +106,10 @@ def _update_profiles(W: np.ndarray, state: Reduction, update: str, n_inner: int)
     target = np.ascontiguousarray((W @ gram + state.residual).T)
     columns = np.ascontiguousarray(W.T)
     if update == "hals":
-        hals(gram, target, columns, n_inner)
+        hals(gram, target, columns, len(W), n_inner)
     else:
-        nenmf(gram, float(np.linalg.eigvalsh(gram)[-1]), target, columns, n_inner)
+        bound = float(np.linalg.eigvalsh(gram)[-1])
+        nenmf(gram, bound, target, columns, len(W), n_inner)
     return np.ascontiguousarray(columns.T)
 
 

@@ -5,8 +5,10 @@ from __future__ import annotations
 import numpy as np
 from numba import njit
 
-from unsum.kernels.implicit import BLOCK, FAST, fill_water, gather, grow, project, scatter
+from unsum.kernels.implicit import FAST, fill_water, gather, project, scatter, settle
 from unsum.kernels.updates import hals, nenmf
+
+BLOCK = 128  # series handled together, so that what belongs to them stays in the first caches
 
 
 @njit(cache=True, nogil=True, error_model="numpy", fastmath=FAST)
@@ -22,92 +24,96 @@ def pass_chunk(
     profile; squared negative gradients at zero weights.
     """
     n_series, rank = H.shape
-    n_periods = len(W)
-    x, found = np.empty(n_periods), np.empty((n_periods, 2))
     new_ptr = np.zeros(n_series + 1, np.int64)
     new_at, new_lift = np.empty(len(lift_at), np.int32), np.empty(len(lift))
-    n_lifts = 0
     weights, targets = np.empty((rank, BLOCK)), np.empty((rank, BLOCK))
-    g, h = np.empty(rank), np.empty(rank)
+    largest = 0
+    for low in range(0, n_series, BLOCK):
+        largest = max(largest, indptr[min(low + BLOCK, n_series)] - indptr[low])
+    suspects = np.empty(largest, np.int64)
     for low in range(0, n_series, BLOCK):
         high = min(low + BLOCK, n_series)
-        if n_inner > 0:
-            n = high - low
-            for i in range(n):
-                gather(indptr, start, stop, tau, lift_ptr, lift_at, lift, C, W, low + i, g)
-                for k in range(rank):
-                    weights[k, i] = H[low + i, k]
-                    targets[k, i] = g[k]
+        n = high - low
+        for i in range(n):
             for k in range(rank):
-                for j in range(rank):
-                    factor = mixed[k, j]
-                    for i in range(n):
-                        targets[k, i] += factor * weights[j, i]
+                weights[k, i] = H[low + i, k]
+        if n_inner > 0:
+            gather(indptr, start, stop, tau, lift_ptr, lift_at, lift, C, W, low, high, targets)
+            add_product(mixed, weights, n, targets)
             if update == 0:
-                hals(S, targets[:, :n], weights[:, :n], n_inner)
+                hals(S, targets, weights, n, n_inner)
             else:
-                nenmf(S, bound, targets[:, :n], weights[:, :n], n_inner)
+                nenmf(S, bound, targets, weights, n, n_inner)
             for i in range(n):
                 for k in range(rank):
                     H[low + i, k] = weights[k, i]
-        for n in range(low, high):
-            for k in range(rank):
-                h[k] = H[n, k]
-            part, clipped, expanded, count = project(
-                indptr, start, stop, total, W, C, lowest, lows, width, n, h, tau, x, found
-            )
-            if n_lifts + count > len(new_at):
-                new_at = grow(new_at, n_lifts + count)
-                new_lift = grow(new_lift, n_lifts + count)
-            for i in range(count):
-                new_at[n_lifts + i] = np.int32(found[i, 0])
-                new_lift[n_lifts + i] = found[i, 1]
-            n_lifts += count
-            new_ptr[n + 1] = n_lifts
-            sums[0, 0] += part
-            sums[0, 1] += clipped
-            sums[0, 2] += expanded
-            scatter(indptr, start, stop, tau, new_ptr, new_at, new_lift, n, h, steps, points)
-            gather(indptr, start, stop, tau, new_ptr, new_at, new_lift, C, W, n, g)
-            for k in range(rank):
-                if h[k] > 0.0:
-                    sums[1, k] += g[k] * g[k]
-                elif g[k] > 0.0:
-                    sums[2, k] += g[k] * g[k]
-                for j in range(rank):
-                    gram[k, j] += h[k] * h[j]
+        objective, n_suspects = project(
+            indptr, start, stop, total, C, lowest, lows, width, H, low, high, tau, suspects
+        )
+        change, n_clipped, new_at, new_lift = settle(
+            indptr, start, stop, total, W, H, low, high, tau, suspects, n_suspects,
+            new_ptr, new_at, new_lift,
+        )  # fmt: skip
+        sums[0, 0] += objective + change
+        sums[0, 1] += n_clipped
+        sums[0, 2] += n_suspects
+        scatter(indptr, start, stop, tau, new_ptr, new_at, new_lift, H, low, high, steps, points)
+        gather(indptr, start, stop, tau, new_ptr, new_at, new_lift, C, W, low, high, targets)
+        _sum_up(weights, targets, n, gram, sums)
+    n_lifts = new_ptr[n_series]
     return new_ptr, new_at[:n_lifts].copy(), new_lift[:n_lifts].copy()
+
+
+@njit(cache=True, nogil=True, error_model="numpy", fastmath=FAST)
+def add_product(matrix, x, n, out):
+    """`out += matrix @ x` over the first n columns."""
+    rank = len(matrix)
+    for k in range(rank):
+        for j in range(rank):
+            factor = matrix[k, j]
+            for i in range(n):
+                out[k, i] += factor * x[j, i]
+
+
+@njit(cache=True, nogil=True, error_model="numpy", fastmath=FAST)
+def _sum_up(weights, gradients, n, gram, sums):
+    """Add a block's part of `HH'` and of the squared residuals of its weights."""
+    rank = len(gram)
+    for k in range(rank):
+        for j in range(k + 1):
+            product = 0.0
+            for i in range(n):
+                product += weights[k, i] * weights[j, i]
+            gram[k, j] += product
+            if j < k:
+                gram[j, k] += product
+        at_positive, at_zero = 0.0, 0.0
+        for i in range(n):
+            squared = gradients[k, i] * gradients[k, i]
+            at_positive += squared if weights[k, i] > 0.0 else 0.0
+            at_zero += squared if weights[k, i] <= 0.0 and gradients[k, i] > 0.0 else 0.0
+        sums[1, k] += at_positive
+        sums[2, k] += at_zero
 
 
 @njit(cache=True, nogil=True, error_model="numpy", fastmath=FAST)
 def fill_values(indptr, start, stop, total, scale, H, W, values):
     """The projected V of a part of the series, in full: `W h`, moved onto the readings."""
     rank = H.shape[1]
-    n_periods = len(W)
+    x = np.empty(len(W))
     for n in range(len(indptr) - 1):
-        for t in range(n_periods):
+        for t in range(len(W)):
             value = 0.0
             for k in range(rank):
                 value += W[t, k] * H[n, k]
             values[n, t] = value
         for d in range(indptr[n], indptr[n + 1]):
-            first, last = start[d], stop[d]
+            first, length = start[d], stop[d] - start[d]
             if scale[n] > 0.0:
-                level = fill_level(values[n, first:last], total[d] / scale[n])
-                for t in range(first, last):
-                    values[n, t] = max(0.0, values[n, t] + level)
-        for t in range(n_periods):
+                for t in range(length):
+                    x[t] = values[n, first + t]
+                level = fill_water(x, length, total[d] / scale[n])
+                for t in range(length):
+                    values[n, first + t] = max(0.0, x[t] + level)
+        for t in range(len(W)):
             values[n, t] *= scale[n]
-
-
-@njit(cache=True, nogil=True, error_model="numpy", fastmath=FAST)
-def fill_level(x, total):
-    """The level that moves x onto its total, nonnegative."""
-    accumulated, smallest = 0.0, np.inf
-    for i in range(len(x)):
-        accumulated += x[i]
-        smallest = min(smallest, x[i])
-    level = (total - accumulated) / len(x)
-    if level + smallest < 0.0:
-        level = fill_water(x, total)
-    return level

@@ -16,9 +16,9 @@ FAST = {"reassoc", "contract"}
 
 
 @njit(cache=True, nogil=True, error_model="numpy", fastmath=FAST)
-def hals(S, g, x, n_sweeps):
-    """Hierarchical alternating least squares: one profile after the other, for all columns."""
-    rank, n = x.shape
+def hals(S, g, x, n, n_sweeps):
+    """Hierarchical alternating least squares: one profile after the other, for n columns."""
+    rank = len(S)
     gap = np.empty(n)
     for _ in range(n_sweeps):
         for k in range(rank):
@@ -36,13 +36,13 @@ def hals(S, g, x, n_sweeps):
 
 
 @njit(cache=True, nogil=True, error_model="numpy", fastmath=FAST)
-def nenmf(S, bound, g, x, n_steps):
-    """Nesterov's optimal gradient method with restart, column by column.
+def nenmf(S, bound, g, x, n, n_steps):
+    """Nesterov's optimal gradient method with restart, for n columns one by one.
 
     `bound` is the largest eigenvalue of S. When a step would raise the objective, momentum is
     dropped and a plain projected gradient step taken, so the objective never rises.
     """
-    rank, n = x.shape
+    rank = len(S)
     if bound <= 0.0:
         return
     here, ahead, tried = np.empty(rank), np.empty(rank), np.empty(rank)
