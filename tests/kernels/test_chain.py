@@ -4,7 +4,7 @@ import cvxpy as cp
 import numpy as np
 import pytest
 
-from unsum.kernels.chain import MAX_STEPS, solve_chain
+from unsum.kernels.chain import MAX_STEPS, solve_chain, solve_nonnegative
 
 
 def random_problem(seed):
@@ -42,11 +42,38 @@ def test_chain_program_matches_a_general_solver(seed):
     np.testing.assert_allclose(v, x.value, atol=1e-6)
 
 
+@pytest.mark.parametrize("seed", range(200))
+def test_active_sets_and_interior_points_agree_from_any_first_set(seed):
+    problem = random_problem(seed)
+    v, other = np.empty(len(problem[0])), np.empty(len(problem[0]))
+    solve_chain(*problem, v)
+    zero = np.random.default_rng(seed).random(len(v)) < 0.3
+    solve_nonnegative(*problem, other, zero)
+    np.testing.assert_allclose(other, v, atol=1e-6)
+    again = solve_nonnegative(*problem, v, zero)
+    assert again == 1
+    np.testing.assert_allclose(v, other, atol=1e-12)
+
+
+def test_active_sets_seldom_need_interior_points():
+    steps = []
+    for seed in range(400):
+        problem = random_problem(seed)
+        v = np.empty(len(problem[0]))
+        steps.append(solve_nonnegative(*problem, v, np.zeros(len(v), bool)))
+    assert np.mean(np.array(steps) < 0) < 0.02
+
+
+@pytest.mark.parametrize("solver", ["interior", "active"])
 @pytest.mark.parametrize("seed", range(1000, 1400))
-def test_chain_program_satisfies_its_optimality_conditions(seed):
+def test_chain_program_satisfies_its_optimality_conditions(seed, solver):
     diagonal, coupling, linear, begin, end, total = random_problem(seed)
     v = np.empty(len(diagonal))
-    solve_chain(diagonal, coupling, linear, begin, end, total, v)
+    if solver == "interior":
+        solve_chain(diagonal, coupling, linear, begin, end, total, v)
+    else:
+        zero = np.zeros(len(v), bool)
+        solve_nonnegative(diagonal, coupling, linear, begin, end, total, v, zero)
     gradient = dense(diagonal, coupling) @ v - linear
     assert v.min() >= 0
     for low, high, amount in zip(begin, end, total, strict=True):

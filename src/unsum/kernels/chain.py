@@ -19,11 +19,71 @@ from numba import njit
 
 NEGLIGIBLE = 1e-13  # totals this far below the largest are zero to the program
 MAX_STEPS = 80
+MAX_SWITCHES = 25
+
+
+@njit(cache=True, nogil=True)
+def solve_nonnegative(diagonal, coupling, linear, begin, end, total, v, zero):
+    """Write the minimiser into `v`; return the steps taken (negative: by interior points).
+
+    An active set method: the periods in `zero` are held at zero, the rest is solved exactly;
+    periods that come out negative join the set, those held against their will leave it. `zero` is
+    where it begins and receives the final set, so a nearby problem is solved in a step or two. It
+    almost always ends; where it cycles, interior points take over.
+    """
+    n, m = len(v), len(begin)
+    owner, free = np.full(n, -1), np.ones(n, dtype=np.bool_)
+    pivot, carried = np.empty(n), np.empty(n)
+    pivot_y, coupling_y, multiplier = np.empty(m), np.empty(m), np.empty(m)
+    largest = 0.0
+    for d in range(m):
+        largest = max(largest, total[d] / (end[d] - begin[d]))
+        if total[d] > NEGLIGIBLE:
+            owner[begin[d] : end[d]] = d
+        else:
+            owner[begin[d] : end[d]] = -2
+    tolerance = 1e-12 * max(largest, 1e-3)
+    for step in range(MAX_SWITCHES):
+        for t in range(n):
+            free[t] = owner[t] != -2 and not zero[t]
+        for d in range(m):  # a reading with a total needs a period to put it in
+            if total[d] > NEGLIGIBLE and not free[begin[d] : end[d]].any():
+                free[begin[d] : end[d]] = True
+        _factor(diagonal, coupling, owner, free, pivot, carried, pivot_y, coupling_y)
+        _solve(
+            coupling, owner, free, pivot, carried, pivot_y, coupling_y, linear, -total, v,
+            multiplier,
+        )  # fmt: skip
+        changed = False
+        for t in range(n):
+            if free[t]:
+                negative = v[t] < -tolerance
+                changed |= negative
+                zero[t] = negative
+            elif owner[t] != -2:
+                pull = -linear[t]
+                if t > 0:
+                    pull += coupling[t - 1] * v[t - 1]
+                if t < n - 1:
+                    pull += coupling[t] * v[t + 1]
+                if owner[t] >= 0:
+                    pull -= multiplier[owner[t]]
+                if pull < -tolerance:
+                    changed = True
+                    zero[t] = False
+        if not changed:
+            for t in range(n):
+                v[t] = max(v[t], 0.0)
+            return step + 1
+    steps = solve_chain(diagonal, coupling, linear, begin, end, total, v)
+    for t in range(n):
+        zero[t] = v[t] == 0.0
+    return -steps
 
 
 @njit(cache=True, nogil=True)
 def solve_chain(diagonal, coupling, linear, begin, end, total, v):
-    """Write the minimiser into `v`; return the number of interior point steps.
+    """Write the minimiser into `v` by interior points; return the number of steps.
 
     `coupling[t]` is the entry of Q between periods t and t + 1. Rates `total / length` should be
     of the order of one. Periods of a reading that totals zero are zero.
@@ -113,6 +173,21 @@ def solve_chain(diagonal, coupling, linear, begin, end, total, v):
         if free[t] and v[t] < z[t] and v[t] < 1e-9:
             v[t] = 0.0
     return step
+
+
+@njit(cache=True, nogil=True)
+def solve_equality(diagonal, coupling, linear, begin, end, total, x):
+    """The minimiser of `x'Qx / 2 - f'x` subject to the readings alone, for Q positive definite."""
+    n, m = len(x), len(begin)
+    owner, free = np.full(n, -1), np.ones(n, dtype=np.bool_)
+    for d in range(m):
+        owner[begin[d] : end[d]] = d
+    pivot, carried = np.empty(n), np.empty(n)
+    pivot_y, coupling_y, multiplier = np.empty(m), np.empty(m), np.empty(m)
+    _factor(diagonal, coupling, owner, free, pivot, carried, pivot_y, coupling_y)
+    _solve(
+        coupling, owner, free, pivot, carried, pivot_y, coupling_y, linear, -total, x, multiplier
+    )
 
 
 @njit(cache=True, nogil=True)
@@ -213,12 +288,12 @@ def _solve(
             if d >= 0 and owner[t + 1] != d:
                 dv[t + 1] -= coupling_y[d] * dy[d] / pivot_y[d]
     for t in range(n - 1, -1, -1):
-        if not free[t]:
-            continue
         d = owner[t]
         following = dv[t + 1] if t + 1 < n and free[t + 1] else 0.0
         if d >= 0 and (t + 1 == n or owner[t + 1] != d):
             dy[d] = (dy[d] - coupling_y[d] * following) / pivot_y[d]
+        if not free[t]:
+            continue
         value = dv[t] - coupling[t] * following
         if d >= 0:
             value -= carried[t] * dy[d]

@@ -8,7 +8,7 @@ from __future__ import annotations
 import numpy as np
 from numba import njit
 
-from unsum.kernels.chain import solve_chain
+from unsum.kernels.chain import solve_nonnegative
 
 
 @njit(cache=True, nogil=True)
@@ -96,4 +96,5 @@ def _smooth_nonnegative(begin, end, total, line):
     diagonal[0] -= 1.0
     diagonal[n - 1] -= 1.0
     coupling = np.full(n, -1.0)
-    solve_chain(diagonal, coupling, np.zeros(n), begin, end, total, line)
+    zero = line < 0.0
+    solve_nonnegative(diagonal, coupling, np.zeros(n), begin, end, total, line, zero)

@@ -1,0 +1,249 @@
+"""Speed of an iteration of Algorithm 1, implicit against dense, side by side in one run.
+
+    python benchmarks/speed.py [--quick]
+
+A full iteration: both updates (HALS, one sweep), V step, objective and KKT residual, two threads,
+rank 10. The dense one holds V and uses BLAS products and a compiled projection on two threads.
+Runs alternate; medians are reported. Panels are seeded; "clipped" ones have a few readings that
+nonnegativity bites. Prints what the machine can do beside it.
+"""
+
+from __future__ import annotations
+
+import argparse
+import resource
+import time
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+
+import numpy as np
+from numba import njit
+from threadpoolctl import threadpool_limits
+
+from unsum.engine import chunk_bounds
+from unsum.factorization.chunk import Chunk, Reduction, Shared
+from unsum.kernels.implicit import fill_water
+from unsum.kernels.updates import hals
+from unsum.methods.nmf import levels
+from unsum.readings import Readings
+
+RANK = 10
+THREADS = 2
+
+
+def make_readings(
+    n_series: int, n_periods: int, every: int, *, shared: bool = False, clipped: float = 0.0
+) -> tuple[Readings, np.ndarray, np.ndarray]:
+    """Readings of a noisy low-rank panel, and profiles and weights near it."""
+    rng = np.random.default_rng(0)
+    t = np.arange(n_periods) / n_periods
+    W = 1.0 + 0.5 * np.cos(2 * np.pi * np.outer(t, np.arange(1, RANK + 1)) + rng.random(RANK) * 6)
+    H = rng.gamma(2.0, 0.1, (n_series, RANK)) + 0.05
+    offset = np.full(n_series, 0 if shared else -1)
+    if not shared:
+        offset = rng.integers(0, every, n_series)
+    counts = (n_periods - offset) // every
+    indptr = np.concatenate([[0], np.cumsum(counts)])
+    series = np.repeat(np.arange(n_series), counts)
+    place = np.arange(indptr[-1]) - np.repeat(indptr[:-1], counts)
+    start = offset[series] + place * every
+    stop = start + every
+    C = np.concatenate([np.zeros((1, RANK)), np.cumsum(W, axis=0)])
+    total = np.empty(len(start))
+    for low in range(0, len(start), 1 << 20):
+        part = slice(low, low + (1 << 20))
+        total[part] = np.sum((C[stop[part]] - C[start[part]]) * H[series[part]], axis=1)
+    total *= rng.uniform(0.9, 1.1, len(total))
+    total[rng.random(len(total)) < clipped] *= 0.01
+    readings = Readings.from_arrays(
+        series, start, stop, total, n_series=n_series, n_periods=n_periods
+    )
+    return readings, W, H
+
+
+class Implicit:
+    """The solver's own iteration."""
+
+    def __init__(self, readings: Readings, W: np.ndarray, H: np.ndarray) -> None:
+        scale = levels(readings)
+        self.W, self.H = W.copy(), H / scale[:, None]
+        self.chunks = [
+            Chunk(readings[low:high], scale[low:high], self.H[low:high])
+            for low, high in chunk_bounds(readings.n_series)
+        ]
+        self.pool = ThreadPoolExecutor(THREADS)
+        self.n_readings = readings.n_readings
+        self.width = max(1, int(np.median(readings.stop - readings.start)) // 4)
+        self.state = self._sweep(self.W, 0)
+
+    def _sweep(self, W_new: np.ndarray, inner: int) -> Reduction:
+        shared = Shared.of(W_new, self.W, self.width, "hals", inner)
+        total = Reduction.zeros(len(W_new), RANK)
+        for reduction in self.pool.map(lambda chunk: chunk.advance(shared), self.chunks):
+            total.add(reduction)
+        return total
+
+    def step(self) -> None:
+        state = self.state
+        target = np.ascontiguousarray((self.W @ state.gram + state.residual).T)
+        columns = np.ascontiguousarray(self.W.T)
+        hals(state.gram, target, columns, len(self.W), 1)
+        W_new = np.ascontiguousarray(columns.T)
+        self.state = self._sweep(W_new, 1)
+        self.W = W_new
+        _ = np.sum(self.state.residual**2)
+
+    @property
+    def shares(self) -> tuple[float, float]:
+        return tuple(self.state.sums[0, 1:3] / self.n_readings)
+
+
+@njit(cache=True, nogil=True)
+def project_rows(indptr, start, stop, total, X, V, low, high):  # noqa: ANN001, ANN201
+    """V = P_A(X) for some series; rows are series."""
+    x = np.empty(X.shape[1])
+    for n in range(low, high):
+        for t in range(X.shape[1]):
+            V[n, t] = X[n, t]
+        for d in range(indptr[n], indptr[n + 1]):
+            length = stop[d] - start[d]
+            for t in range(length):
+                x[t] = X[n, start[d] + t]
+            level = fill_water(x, length, total[d])
+            for t in range(length):
+                V[n, start[d] + t] = max(0.0, x[t] + level)
+
+
+class Dense:
+    """The same iteration with V held: BLAS products, compiled projection and updates."""
+
+    def __init__(self, readings: Readings, W: np.ndarray, H: np.ndarray) -> None:
+        scale = levels(readings)
+        self.readings = readings
+        self.total = readings.total / np.repeat(scale, np.diff(readings.indptr))
+        self.W, self.H = W.copy(), np.ascontiguousarray((H / scale[:, None]).T)
+        self.pool = ThreadPoolExecutor(THREADS)
+        self.X = self.H.T @ self.W.T
+        self.V = np.empty_like(self.X)
+        self._project()
+
+    def _halves(self, function: Callable[[int, int], None]) -> None:
+        n = self.readings.n_series
+        cuts = np.linspace(0, n, THREADS + 1).astype(int)
+        list(self.pool.map(function, cuts[:-1], cuts[1:]))
+
+    def _project(self) -> None:
+        r = self.readings
+        self._halves(
+            lambda low, high: project_rows(
+                r.indptr, r.start, r.stop, self.total, self.X, self.V, low, high
+            )
+        )
+
+    def step(self) -> None:
+        gram = self.H @ self.H.T
+        columns = np.ascontiguousarray(self.W.T)
+        hals(gram, np.ascontiguousarray(self.H @ self.V), columns, len(self.W), 1)
+        self.W = np.ascontiguousarray(columns.T)
+        S = self.W.T @ self.W
+        G = self.W.T @ self.V.T
+        pieces = [None] * THREADS
+
+        def update(low: int, high: int) -> None:
+            h = np.ascontiguousarray(self.H[:, low:high])
+            hals(S, np.ascontiguousarray(G[:, low:high]), h, high - low, 1)
+            pieces[0 if low == 0 else 1] = h
+
+        self._halves(update)
+        self.H = np.concatenate(pieces, axis=1)
+        np.dot(self.H.T, self.W.T, out=self.X)
+        self._project()
+        self.X -= self.V
+        _ = np.vdot(self.X, self.X)
+        _ = np.sum((self.H @ self.X) ** 2) + np.sum((self.W.T @ self.X.T) ** 2)
+
+
+def medians(steps: list[Callable[[], None]], repeats: int) -> list[float]:
+    """Median seconds of each step, run in turns."""
+    for step in steps:
+        step()
+    taken: list[list[float]] = [[] for _ in steps]
+    for _ in range(repeats):
+        for i, step in enumerate(steps):
+            begun = time.perf_counter()
+            step()
+            taken[i].append(time.perf_counter() - begun)
+    return [float(np.median(times)) for times in taken]
+
+
+def implicit_seconds(readings: Readings, W: np.ndarray, H: np.ndarray, repeats: int) -> float:
+    solver = Implicit(readings, W, H)
+    with threadpool_limits(1, user_api="blas"):
+        return medians([solver.step], repeats)[0]
+
+
+def compare(
+    name: str, target: float, repeats: int, n: int, t: int, every: int, **kind: float
+) -> None:
+    """Dense over implicit, both versions of the panel."""
+    for clipped in (0.0, 0.02):
+        readings, W, H = make_readings(n, t, every, clipped=clipped, **kind)
+        implicit, dense = Implicit(readings, W, H), Dense(readings, W, H)
+
+        def alone(implicit: Implicit = implicit) -> None:
+            with threadpool_limits(1, user_api="blas"):
+                implicit.step()
+
+        fast, slow = medians([alone, dense.step], repeats)
+        wanted = f">= {target:g}" if clipped == 0 else "> 1"
+        share = "clipped {:.1%}, expanded {:.1%}".format(*implicit.shares)
+        print(
+            f"| {name}; {share} | {slow * 1e3:.1f} ms / {fast * 1e3:.2f} ms = {slow / fast:.1f} "
+            f"| {wanted} |",
+            flush=True,
+        )
+
+
+def machine() -> None:
+    rng = np.random.default_rng(0)
+    a = rng.random((2000, 2000))
+    product = medians([lambda: a @ a], 5)[0]
+    source, target = rng.random(30_000_000), np.empty(30_000_000)
+    copy = medians([lambda: np.copyto(target, source)], 5)[0]
+    print(
+        f"matrix product {2 * 2000**3 / product / 1e9:.0f} GFLOP/s, "
+        f"copy {2 * source.nbytes / copy / 1e9:.0f} GB/s\n"
+    )
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--quick", action="store_true", help="fewer repeats, a tenth of a million")
+    quick = parser.parse_args().quick
+    repeats = 5 if quick else 15
+    machine()
+    print("| measure | result | target |\n|---|---|---|")
+    compare("T=365, N=20,000, monthly: dense / implicit", 10, repeats, 20_000, 365, 30)
+    compare("T=8,760, N=2,000, daily, shared", 25, repeats, 2000, 8760, 24, shared=True)
+    compare("T=8,760, N=2,000, daily, random", 12, repeats, 2000, 8760, 24)
+    compare("T=17,520, N=2,000, monthly", 60, repeats, 2000, 17520, 1460)
+    n = 100_000 if quick else 1_000_000
+    readings, W, H = make_readings(n, 365, 30)
+    seconds = implicit_seconds(readings, W, H, 5)
+    each = seconds / readings.n_readings * 1e9
+    flops = readings.n_readings * 8 * RANK / seconds / 1e9
+    print(
+        f"| N={n:,}, T=365, monthly: nanoseconds per reading ({flops:.1f} GFLOP/s in its sums) "
+        f"| {each:.1f} | <= 15 |"
+    )
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e6
+    print(f"| peak memory of this whole run | {peak:.2f} GB | |")
+    base = implicit_seconds(*make_readings(50_000, 365, 30), repeats)
+    double = implicit_seconds(*make_readings(100_000, 365, 30), repeats)
+    print(f"| N doubles from 50,000 | {double / base:.2f} x | <= 2.2 |")
+    finer = implicit_seconds(*make_readings(50_000, 365 * 48, 30 * 48), repeats)
+    print(f"| T x 48 at the same readings, N=50,000 | {finer / base:.2f} x | <= 2 |")
+
+
+if __name__ == "__main__":
+    main()
