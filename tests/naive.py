@@ -83,3 +83,62 @@ def residuals(V, W, H):
     printed = np.sum(at_W[W != 0] ** 2) + np.sum(at_H[H != 0] ** 2)
     zeros = np.sum(np.minimum(at_W[W == 0], 0) ** 2) + np.sum(np.minimum(at_H[H == 0], 0) ** 2)
     return printed, printed + zeros
+
+
+def autocorrelated(x0, strength, rho, start, stop, total):
+    """Theorem 2 with nonnegativity: dense, by active sets, and checked for optimality.
+
+    Minimises ||x - x0||^2 - lambda x' Delta_rho x subject to the readings and x >= 0, the second
+    term over covered periods only.
+    """
+    n = len(x0)
+    covered = np.zeros(n)
+    for low, high in zip(start, stop, strict=True):
+        covered[low:high] = 1
+    delta = np.eye(n, k=1) + np.eye(n, k=-1) - 2 * rho * np.eye(n)
+    M = np.eye(n) - strength * delta * np.outer(covered, covered)
+    A = np.array(
+        [[low <= t < high for t in range(n)] for low, high in zip(start, stop, strict=True)]
+    )
+    A = A.astype(float)
+    free = ~(A[total == 0].any(axis=0)) if (total == 0).any() else np.ones(n, bool)
+    A, c, possible = A[total > 0], total[total > 0], free.copy()
+    for _ in range(100):
+        for row in A:
+            if not (free & (row > 0)).any():
+                free |= row > 0
+        size = int(free.sum())
+        system = np.zeros((size + len(A), size + len(A)))
+        system[:size, :size] = M[np.ix_(free, free)]
+        system[:size, size:] = -A[:, free].T
+        system[size:, :size] = A[:, free]
+        solution = np.linalg.solve(system, np.concatenate([x0[free], c]))
+        x = np.zeros(n)
+        x[free] = solution[:size]
+        pull = M @ x - x0 - A.T @ solution[size:]
+        wrong = (free & (x < -1e-12)) | (possible & ~free & (pull < -1e-12))
+        if not wrong.any():
+            return np.maximum(x, 0)
+        free = free ^ wrong
+    raise AssertionError("the active sets cycle; choose another problem")
+
+
+def algorithm_2(W, H, readings, totals, rho, strength, update, n_inner, n_iterations):
+    """Yields (V, W, H) before the first iteration and after each; lambda is frozen."""
+
+    def pull(X):
+        V = np.empty_like(X)
+        for n in range(X.shape[1]):
+            own = slice(readings.indptr[n], readings.indptr[n + 1])
+            V[:, n] = autocorrelated(
+                X[:, n], strength[n], rho[n], readings.start[own], readings.stop[own], totals[own]
+            )
+        return V
+
+    V = pull(W @ H)
+    yield V, W, H
+    for _ in range(n_iterations):
+        W = UPDATES[update](W, H, V, n_inner)
+        H = UPDATES[update](H.T, W.T, V.T, n_inner).T
+        V = pull(W @ H)
+        yield V, W, H

@@ -12,6 +12,7 @@ import numpy as np
 from unsum import __version__
 from unsum.engine import map_blocks
 from unsum.errors import UnsumError
+from unsum.findings import Finding
 from unsum.methods import Fit
 from unsum.panel import Panel, cut_points
 from unsum.readings import Readings
@@ -52,6 +53,11 @@ class Recovery:
     def stop_reason(self) -> str:
         """Why the fit ended, as a sentence."""
         return self.fit.stop_reason
+
+    @property
+    def findings(self) -> tuple[Finding, ...]:
+        """What was found in the readings, and what the method had to adjust."""
+        return self.readings.findings.items + tuple(getattr(self.fit, "findings", ()))
 
     @cached_property
     def values(self) -> np.ndarray:

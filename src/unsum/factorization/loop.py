@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
+from typing import Protocol
 
 import numpy as np
 from threadpoolctl import threadpool_limits
@@ -44,12 +45,19 @@ class Trajectory:
         return {name: np.array(values) for name, values in self.__dict__.items()}
 
 
+class Block(Protocol):
+    """A chunk of series that can be advanced by an iteration."""
+
+    def advance(self, shared: Shared) -> Reduction: ...
+
+
 def factorize(
     readings: Readings,
     scale: np.ndarray,
     W: np.ndarray,
     H: np.ndarray,
     *,
+    make_chunk: Callable[[slice, np.ndarray], Block] | None = None,
     update: str,
     n_inner: int,
     max_iter: int,
@@ -58,14 +66,22 @@ def factorize(
     threads: int | None = None,
     progress: Callable[[int], None] | None = None,
 ) -> Factorization:
-    """Run Algorithm 1 from W and H. `warm` updates of H alone may come first."""
+    """Run Algorithm 1 from W and H. `warm` updates of H alone may come first.
+
+    `make_chunk` makes the chunk of a range of series from the view of its weights; those of
+    Algorithm 2 make this Algorithm 2.
+    """
     H = np.ascontiguousarray(H, dtype=np.float64).copy()
     W = np.ascontiguousarray(W, dtype=np.float64).copy()
-    chunks = [
-        Chunk(readings[low:high], scale[low:high], H[low:high])
-        for low, high in chunk_bounds(readings.n_series)
-    ]
-    size = sum(float(np.sum(chunk.total**2 / (chunk.stop - chunk.start))) for chunk in chunks)
+    if make_chunk is None:
+
+        def make_chunk(own: slice, weights: np.ndarray) -> Block:
+            return Chunk(readings[own], scale[own], weights)
+
+    bounds = [slice(low, high) for low, high in chunk_bounds(readings.n_series)]
+    chunks = [make_chunk(own, H[own]) for own in bounds]
+    unit = np.repeat(np.where(scale > 0, scale, 1.0), np.diff(readings.indptr))
+    size = float(np.sum((readings.total / unit) ** 2 / (readings.stop - readings.start)))
     width = _stretch(readings)
     trajectory = Trajectory()
     with threadpool_limits(1, user_api="blas"), ThreadPoolExecutor(count_threads(threads)) as pool:
@@ -164,7 +180,7 @@ def _record(
 def _stop_reason(trajectory: Trajectory, size: float, tol: float) -> str | None:
     objective = trajectory.objective
     n = len(objective) - 1
-    if objective[-1] <= 1e-28 * size:
+    if abs(objective[-1]) <= 1e-28 * size:
         return f"the readings are met exactly by the profiles after {n} iterations"
     if tol > 0 and trajectory.stationarity[-1] <= tol**2:
         return (
@@ -172,7 +188,7 @@ def _stop_reason(trajectory: Trajectory, size: float, tol: float) -> str | None:
             f"below tol^2 = {tol**2:.1e}, after {n} iterations"
         )
     if n >= PATIENCE and tol > 0:
-        change = (objective[-1 - PATIENCE] - objective[-1]) / objective[-1]
+        change = (objective[-1 - PATIENCE] - objective[-1]) / abs(objective[-1])
         if change < tol * PATIENCE:
             return (
                 f"the objective fell by {change:.1e} of itself over {PATIENCE} iterations, less "

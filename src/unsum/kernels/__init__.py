@@ -7,6 +7,7 @@ disjoint and in order of time.
 
 from __future__ import annotations
 
+from contextlib import suppress
 from pathlib import Path
 
 
@@ -24,7 +25,5 @@ def drop_stale_cache(folder: Path) -> bool:
     return True
 
 
-try:
+with suppress(OSError):  # a folder that cannot be written holds no cache of ours
     drop_stale_cache(Path(__file__).parent)
-except OSError:
-    pass  # a folder that cannot be written holds no cache of ours

@@ -19,17 +19,23 @@ from unsum.readings import Readings
 
 Progress = Callable[[int], None]
 
-METHODS = {"even": "Even", "denton": "Denton", "nmf": "NMF"}
+METHODS = {"even": "Even", "denton": "Denton", "nmf": "NMF", "nmf-ar": "NMFAR"}
 AUTO = "denton"
 
 
 class Fit(Protocol):
     """What a method has learned."""
 
-    profiles: np.ndarray | None
-    weights: np.ndarray | None
-    history: dict[str, np.ndarray]
     stop_reason: str
+
+    @property
+    def profiles(self) -> np.ndarray | None: ...
+
+    @property
+    def weights(self) -> np.ndarray | None: ...
+
+    @property
+    def history(self) -> dict[str, np.ndarray]: ...
 
     def fill(self, first: int, part: Readings, values: np.ndarray) -> None:
         """Write the values of a part of the readings, which begins at series `first`."""

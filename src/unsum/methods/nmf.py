@@ -9,7 +9,7 @@ import numpy as np
 
 from unsum.errors import ParameterError, require_choice
 from unsum.factorization.chunk import UPDATES
-from unsum.methods import Progress
+from unsum.methods import Fit, Progress
 from unsum.readings import Readings
 
 DEFAULT_RANK = 5
@@ -65,7 +65,7 @@ class NMF:
 
     def fit(
         self, readings: Readings, threads: int | None = None, progress: Progress | None = None
-    ) -> NMFFit:
+    ) -> Fit:
         from unsum.factorization.loop import factorize
         from unsum.factorization.start import initial_profiles
 

@@ -1,0 +1,73 @@
+"""A chunk of series for Algorithm 2, where V has no compact form and is held."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from unsum.factorization.chunk import Reduction, Shared
+from unsum.readings import Readings
+
+
+class AutocorrelatedChunk:
+    """Some series with their V; W, H and V are updated as in Algorithm 2.
+
+    `strength` is lambda of every series. With `switch`, the paper's rule, a series is only pulled
+    in the iterations in which its model W h misses its autocorrelation.
+    """
+
+    def __init__(
+        self,
+        part: Readings,
+        scale: np.ndarray,
+        weights: np.ndarray,
+        rho: np.ndarray,
+        strength: np.ndarray,
+        *,
+        switch: bool,
+    ) -> None:
+        self.indptr, self.start, self.stop = part.indptr, part.start, part.stop
+        self.total = part.total / np.repeat(np.where(scale > 0, scale, 1.0), np.diff(part.indptr))
+        self.weights = weights
+        self.rho, self.strength, self.switch = rho, strength, switch
+        self.V = np.zeros((part.n_series, part.n_periods))
+        self.zero = np.zeros(self.V.shape, np.bool_)
+
+    def advance(self, shared: Shared) -> Reduction:
+        """One H update and V step (with `n_inner` zero, the V step alone)."""
+        from unsum.kernels.autocorrelated import smooth_rows
+        from unsum.kernels.updates import hals, nenmf
+
+        W, S = shared.W, shared.S
+        n_series, rank = self.weights.shape
+        if shared.n_inner > 0:
+            target = W.T @ self.V.T
+            columns = np.ascontiguousarray(self.weights.T)
+            if shared.update == "hals":
+                hals(S, target, columns, n_series, shared.n_inner)
+            else:
+                nenmf(S, shared.bound, target, columns, n_series, shared.n_inner)
+            self.weights[:] = columns.T
+        H = self.weights
+        strength = (
+            np.where(self._misses(W, S), self.strength, 0.0) if self.switch else self.strength
+        )
+        objective, n_clipped = smooth_rows(
+            self.indptr, self.start, self.stop, self.total, H @ W.T, self.rho, strength, self.V,
+            self.zero,
+        )  # fmt: skip
+        reduction = Reduction.zeros(len(W), rank)
+        reduction.gram = H.T @ H
+        reduction.points = self.V.T @ H - W @ reduction.gram
+        pull = self.V @ W - H @ S  # the negative gradient
+        reduction.sums[0, :2] = objective, n_clipped
+        reduction.sums[1, :rank] = np.sum(np.where(H > 0, pull, 0.0) ** 2, axis=0)
+        reduction.sums[2, :rank] = np.sum(np.where(H > 0, 0.0, np.maximum(pull, 0.0)) ** 2, axis=0)
+        return reduction
+
+    def _misses(self, W: np.ndarray, S: np.ndarray) -> np.ndarray:
+        """Whether `h' W' Delta_rho W h < 0`, a form of size K x K."""
+        lagged = W[1:].T @ W[:-1]
+        form = lagged + lagged.T
+        H = self.weights
+        value = np.sum((H @ form) * H, axis=1) - 2 * self.rho * np.sum((H @ S) * H, axis=1)
+        return np.asarray(value < 0)

@@ -1,0 +1,199 @@
+"""Algorithm 2 of the paper: profiles, and series pulled towards their own autocorrelation."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+
+from unsum.errors import ParameterError
+from unsum.factorization.autocorrelation import autocorrelation, largest_autocorrelation
+from unsum.findings import Finding
+from unsum.methods import Fit, Progress
+from unsum.methods.nmf import NMF, WARM, choose_rank, levels
+from unsum.panel import Panel
+from unsum.readings import Readings
+
+HALF = 0.5  # of the largest strength that keeps the problem convex; and the largest by default
+CLOSEST = 1e-4  # how near rho may come to the largest autocorrelation there is
+
+
+@dataclass(frozen=True)
+class NMFAR(NMF):
+    """Minimise `||V - W H||^2 - sum_n lambda_n v_n' Delta_rho_n v_n`, with V meeting the readings.
+
+    The settings of `NMF`, and:
+
+    Parameters
+    ----------
+    rho
+        The autocorrelation that each series is pulled towards: a number, an array in the order of
+        `readings.names`, or a `Panel` of history that has them. By default it is that of the
+        smoothest series through the readings (`denton`), a generous estimate.
+    strength
+        lambda: by default min(1/2, 1 / (2 delta_1)) for each series, where 1 / delta_1 is the bound
+        below which the problem is convex; frozen before iterating, so that the objective never
+        rises. A number is used for all series. `"paper"` is the paper's rule: min(1, 1 / (2 max
+        delta_1)), switched off in each iteration for the series whose model already has its
+        autocorrelation; then no single objective descends.
+    """
+
+    rho: Any = None
+    strength: float | str | None = None
+
+    name: ClassVar[str] = "nmf-ar"
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if isinstance(self.strength, str) and self.strength != "paper":
+            raise ParameterError(
+                f"strength must be a number, 'paper' or None; got {self.strength!r}."
+            )
+
+    def fit(
+        self, readings: Readings, threads: int | None = None, progress: Progress | None = None
+    ) -> Fit:
+        from unsum.factorization.chunk_ar import AutocorrelatedChunk
+        from unsum.factorization.loop import factorize
+        from unsum.factorization.start import initial_profiles
+
+        rank = choose_rank(self.rank, readings)
+        scale = levels(readings)
+        if not self.scale:
+            scale = np.where(scale > 0, scale.mean() if scale.any() else 1.0, 0.0)
+        rho, findings = choose_rho(self.rho, readings)
+        strength = choose_strength(self.strength, rho, readings.n_periods)
+        W = initial_profiles(readings, scale, rank, self.start, self.seed)
+        H = np.repeat((scale > 0)[:, None] / (rank * W.mean()), rank, axis=1)
+        switch = self.strength == "paper"
+
+        def make_chunk(own: slice, weights: np.ndarray) -> AutocorrelatedChunk:
+            return AutocorrelatedChunk(
+                readings[own], scale[own], weights, rho[own], strength[own], switch=switch
+            )
+
+        found = factorize(
+            readings, scale, W, H, make_chunk=make_chunk, update=self.update, n_inner=self.inner,
+            max_iter=self.max_iter, tol=self.tol, warm=WARM, threads=threads, progress=progress,
+        )  # fmt: skip
+        return NMFARFit(
+            found.W, found.H, scale, rho, strength, found.history, found.stop_reason, findings,
+            switch=switch,
+        )  # fmt: skip
+
+
+@dataclass
+class NMFARFit:
+    """Profiles of the scaled series, and the pull that each series gets."""
+
+    W: np.ndarray
+    H: np.ndarray
+    scale: np.ndarray
+    rho: np.ndarray
+    strength: np.ndarray
+    history: dict[str, np.ndarray]
+    stop_reason: str
+    findings: tuple[Finding, ...]
+    switch: bool
+
+    @property
+    def profiles(self) -> np.ndarray:
+        return self.W
+
+    @property
+    def weights(self) -> np.ndarray:
+        weights: np.ndarray = self.H * self.scale[:, None]
+        return weights
+
+    def fill(self, first: int, part: Readings, values: np.ndarray) -> None:
+        from unsum.factorization.chunk import Shared
+        from unsum.factorization.chunk_ar import AutocorrelatedChunk
+
+        own = slice(first, first + part.n_series)
+        chunk = AutocorrelatedChunk(
+            part, self.scale[own], self.H[own].copy(), self.rho[own], self.strength[own],
+            switch=self.switch,
+        )  # fmt: skip
+        chunk.advance(Shared.of(self.W, self.W, len(self.W), "hals", 0))
+        np.multiply(chunk.V, self.scale[own, None], out=values)
+
+
+def choose_rho(given: Any, readings: Readings) -> tuple[np.ndarray, tuple[Finding, ...]]:
+    """rho of every series, kept below the largest autocorrelation of a series of this length."""
+    n_series, n_periods = readings.n_series, readings.n_periods
+    if given is None:
+        rho = _smoothest_autocorrelation(readings)
+    elif isinstance(given, Panel):
+        rho = _historical(given, readings)
+    else:
+        try:
+            rho = np.broadcast_to(np.asarray(given, np.float64), (n_series,)).copy()
+        except (TypeError, ValueError):
+            raise ParameterError(
+                f"rho must be a number, one for each of {n_series} series, or a Panel of history."
+            ) from None
+        if not (np.abs(rho) <= 1).all():
+            raise ParameterError("rho must lie between -1 and 1.")
+    limit = largest_autocorrelation(n_periods)
+    limit -= CLOSEST * (1 - abs(limit)) if n_periods > 1 else 0.0
+    above = np.flatnonzero(rho > limit)
+    rho = np.minimum(rho, limit)
+    if given is None or not len(above):
+        return rho, ()
+    sentence = (
+        f"rho of {len(above):,} series lowered to {limit:.6f}: no series of {n_periods} periods "
+        "has a larger autocorrelation."
+    )
+    names = tuple(str(readings.names[int(n)].as_py()) for n in above[:1000])
+    return rho, (Finding("adjusted", sentence, series=names),)
+
+
+def _smoothest_autocorrelation(readings: Readings) -> np.ndarray:
+    from unsum.methods.denton import Denton
+
+    fit = Denton().fit(readings)
+    rho = np.empty(readings.n_series)
+    first = 0
+    for part in readings.parts(1024):
+        values = np.empty((part.n_series, part.n_periods))
+        fit.fill(first, part, values)
+        peak = values.max(axis=1, keepdims=True)
+        rho[first : first + part.n_series] = autocorrelation(values / np.where(peak > 0, peak, 1.0))
+        first += part.n_series
+    return rho
+
+
+def _historical(history: Panel, readings: Readings) -> np.ndarray:
+    """Autocorrelation of history, carried over to a window of another length."""
+    import pyarrow.compute as pc
+
+    places = pc.index_in(readings.names.cast("string"), value_set=history.names.cast("string"))
+    if places.null_count:
+        absent = readings.names.filter(places.is_null())[0].as_py()
+        raise ParameterError(f"series {absent!r} is not in the history given as rho.")
+    old, new = history.n_periods, readings.n_periods
+    if old < 2:
+        raise ParameterError("history needs at least two periods to show an autocorrelation.")
+    rho = autocorrelation(history.values)[np.asarray(places)]
+    carried: np.ndarray = np.clip(rho * (old / (old - 1)) * ((new - 1) / new), -1.0, 1.0)
+    return carried
+
+
+def choose_strength(given: float | str | None, rho: np.ndarray, n_periods: int) -> np.ndarray:
+    """lambda of every series, below 1 / delta_1; zero where a series has no neighbour."""
+    delta = 2 * (largest_autocorrelation(n_periods) - rho)
+    if n_periods == 1 or not (delta > 0).all():
+        return np.zeros(len(rho))
+    if given is None:
+        strength: np.ndarray = np.minimum(HALF, HALF / delta)
+        return strength
+    if given == "paper":
+        return np.full(len(rho), min(1.0, 1 / (2 * delta.max())))
+    value = float(given)
+    if not 0 <= value < 1 / delta.max():
+        raise ParameterError(
+            f"strength must be at least 0 and below 1 / delta_1 = {1 / delta.max():g}; got "
+            f"{value:g}."
+        )
+    return np.full(len(rho), value)
