@@ -90,6 +90,27 @@ def test_recover_writes_an_exact_table_and_accounts_for_every_row(town, tmp_path
     assert panel.values[place, own].sum() == pytest.approx(total, rel=1e-9)
 
 
+@pytest.mark.parametrize(
+    "options",
+    [
+        ["--method", "nmf", "--rank", "3", "--update", "nenmf", "--max-iter", "20"],
+        ["--method", "nmf", "--start-from", "random", "--seed", "7", "--tol", "1e-3"],
+        ["--method", "nmf-ar", "--rank", "3", "--max-iter", "20", "--rho", "1"],
+        ["--method", "nmf-ar", "--strength", "paper", "--max-iter", "20"],
+    ],
+)
+def test_recover_with_profiles(town, tmp_path, options):
+    out = tmp_path / "daily.parquet"
+    done = run("recover", town / "bills.csv", "-o", out, "--drop-bad", "--json", *options)
+    assert done.returncode == 0, done.stderr
+    summary = json.loads(done.stdout)
+    assert summary["provenance"]["method"] == options[1]
+    assert summary["checks"]["worst_relative_gap"] < 1e-9
+    assert "iterations" in summary["provenance"]["stop_reason"]
+    adjusted = [finding["code"] for finding in summary["adjustments"]]
+    assert adjusted == (["adjusted"] if "--rho" in options else [])
+
+
 def test_recover_wide_and_other_columns(tmp_path):
     path = tmp_path / "bills.csv"
     path.write_text(
@@ -183,6 +204,17 @@ def test_demo_writes_and_prints_what_it_promises(tmp_path):
         (["recover", "bills.csv", "-o", "x.csv", "--tz", "Mars"], 2, "tz 'Mars' is not a known"),
         (["recover", "bills.csv", "-o", "x.csv", "--method", "magic"], 2, "got 'magic'"),
         (["recover", "bills.csv", "-o", "x.csv", "--snap", "up"], 2, "snap must be one of"),
+        (["recover", "bills.csv", "-o", "x.csv", "--rank", "2"], 2, "has no setting 'rank'"),
+        (
+            ["recover", "bills.csv", "-o", "x.csv", "--method", "nmf", "--rank", "2"],
+            2,
+            "rank must be a whole number from 1 to 1",
+        ),
+        (
+            ["recover", "bills.csv", "-o", "x.csv", "--method", "nmf-ar", "--strength", "big"],
+            2,
+            "--strength must be a number or 'paper'",
+        ),
         (["recover", "bills.csv", "-o", "x.csv", "--from", "soon"], 2, "'soon' is not a date"),
         (["recover", "bills.csv"], 2, "-o"),
         (["check", "bills.csv", "--total", "kwh"], 1, "no column 'kwh'"),

@@ -18,6 +18,7 @@ _HOMES = {
     "TableError": "unsum.errors",
     "UnsumError": "unsum.errors",
     "aggregate": "unsum.aggregation",
+    "project_autocorrelation": "unsum.factorization.autocorrelation",
     "check": "unsum.readings",
     "read_panel": "unsum.tables.panels",
     "read_readings": "unsum.readings",
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
     from unsum.aggregation import AtRandom, Periodic, aggregate
     from unsum.calendar import Calendar
     from unsum.errors import ParameterError, ReadingsError, TableError, UnsumError
+    from unsum.factorization.autocorrelation import project_autocorrelation
     from unsum.findings import Finding, Findings
     from unsum.panel import Panel
     from unsum.readings import Readings, check, read_readings

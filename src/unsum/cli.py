@@ -108,6 +108,15 @@ def _options(
     )
 
 
+def _strength(text: str | None) -> float | str | None:
+    if text is None or text == "paper":
+        return text
+    try:
+        return float(text)
+    except ValueError:
+        raise ParameterError(f"--strength must be a number or 'paper'; got {text!r}.") from None
+
+
 def _integer(option: str, text: str | None) -> int | None:
     if text is None:
         return None
@@ -122,12 +131,25 @@ def recover(
     file: FileArg,
     out: OutOpt,
     freq: FreqOpt = "D",
-    method: Annotated[str, typer.Option(help="auto, even, denton, or nmf.")] = "auto",
-    rank: Annotated[int | None, typer.Option(help="nmf: how many profiles.", min=1)] = None,
-    update: Annotated[str | None, typer.Option(help="nmf: 'hals' or 'nenmf'.")] = None,
-    max_iter: Annotated[int | None, typer.Option(help="nmf: most iterations.", min=0)] = None,
-    tol: Annotated[float | None, typer.Option(help="nmf: tolerance for stopping.")] = None,
-    seed: Annotated[int | None, typer.Option(help="nmf: seed of random profiles.", min=0)] = None,
+    method: Annotated[str, typer.Option(help="auto, even, denton, nmf, or nmf-ar.")] = "auto",
+    rank: Annotated[int | None, typer.Option(help="nmf, nmf-ar: how many profiles.", min=1)] = None,
+    update: Annotated[str | None, typer.Option(help="nmf, nmf-ar: 'hals' or 'nenmf'.")] = None,
+    max_iter: Annotated[
+        int | None, typer.Option(help="nmf, nmf-ar: most iterations.", min=0)
+    ] = None,
+    tol: Annotated[float | None, typer.Option(help="nmf, nmf-ar: tolerance for stopping.")] = None,
+    start_from: Annotated[
+        str | None, typer.Option(help="nmf, nmf-ar: first profiles 'denton', 'even' or 'random'.")
+    ] = None,
+    seed: Annotated[
+        int | None, typer.Option(help="nmf, nmf-ar: seed of random profiles.", min=0)
+    ] = None,
+    rho: Annotated[
+        float | None, typer.Option(help="nmf-ar: the autocorrelation of every series.")
+    ] = None,
+    strength: Annotated[
+        str | None, typer.Option(help="nmf-ar: the pull towards it: a number, or 'paper'.")
+    ] = None,
     tz: TzOpt = None,
     inclusive_end: InclusiveOpt = False,
     snap: SnapOpt = "error",
@@ -164,7 +186,10 @@ def recover(
         "active_from": active_from, "active_to": active_to,
     }  # fmt: skip
     options = _options(freq, tz, inclusive_end, snap, from_, to, columns, date_format, decimal)
-    given = {"rank": rank, "update": update, "max_iter": max_iter, "tol": tol, "seed": seed}
+    given = {
+        "rank": rank, "update": update, "max_iter": max_iter, "tol": tol, "start": start_from,
+        "seed": seed, "rho": rho, "strength": _strength(strength),
+    }  # fmt: skip
     settings = {name: value for name, value in given.items() if value is not None}
     screen = _screen(json)
     job = run_recover(
@@ -175,6 +200,7 @@ def recover(
         screen.print_json({"command": "recover", **job.to_dict()})
         return
     screen.findings(job.findings, dropped=True)
+    screen.findings(job.adjustments)
     screen.facts(job.facts())
 
 

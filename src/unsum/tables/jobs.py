@@ -31,9 +31,15 @@ class Job:
     checks: dict[str, Any]
     seconds: dict[str, float]
 
+    @property
+    def adjustments(self) -> Findings:
+        """What the method had to adjust in its own settings."""
+        return Findings(self.recovery.findings[len(self.findings) :])
+
     def to_dict(self) -> dict[str, Any]:
         return {
             **self.findings.to_dict(),
+            "adjustments": [finding.to_dict() for finding in self.adjustments],
             "provenance": self.recovery.provenance(),
             "why": self.recovery.why,
             "output": str(self.out),
