@@ -10,6 +10,7 @@ from collections import deque
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from os import cpu_count
+from pathlib import Path
 from typing import TypeVar
 
 from unsum.errors import ParameterError
@@ -59,15 +60,15 @@ def map_blocks(
                 future.cancel()
 
 
-def announce_compilation(say: Callable[[str], None]) -> None:
+def announce_compilation(method: str, say: Callable[[str], None]) -> None:
     """Say that kernels are about to be compiled, the first time on a machine."""
-    from pathlib import Path
+    from unsum import kernels
 
-    from unsum.kernels.smooth import smooth_series
-
-    cache = Path(smooth_series._cache.cache_path)  # type: ignore[attr-defined]
-    if not any(cache.glob("smooth.smooth_series-*.nbi")):
-        say("compiling numerical kernels, once on this machine; this takes some seconds")
+    needed = {"nmf": "passes.pass_chunk", "nmf-ar": "autocorrelated.smooth_rows"}
+    kernel = needed.get(method, "smooth.smooth_series")
+    cache = Path(kernels.__file__).parent / "__pycache__"
+    if not any(cache.glob(f"{kernel}-*.nbi")):
+        say("compiling numerical kernels, once on this machine; this takes up to half a minute")
 
 
 def count_threads(threads: int | None) -> int:

@@ -96,7 +96,7 @@ def run_recover(
     intake = take_in(source, options)
     readings = intake.readings(drop_bad=drop_bad)
     read = time.perf_counter()
-    announce_compilation(say)
+    announce_compilation(method, say)
     with watch("fitting", settings.get("max_iter", 500)) as step:
         recovery = recover(readings, method, threads=threads, progress=step, **settings)
     fitted = time.perf_counter()
