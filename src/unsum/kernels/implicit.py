@@ -136,11 +136,11 @@ def settle(
     change, n_clipped, place = 0.0, 0, 0
     n_lifts = lift_ptr[low]
     for n in range(low, high):
-        for k in range(rank):
-            h[k] = H[n, k]
         while place < n_suspects and suspects[place] < indptr[n + 1]:
             d = suspects[place]
             place += 1
+            for k in range(rank):
+                h[k] = H[n, k]
             first, length = start[d], stop[d] - start[d]
             smallest = np.inf
             for t in range(length):
