@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
@@ -11,6 +11,9 @@ from unsum.errors import ParameterError, require_choice
 from unsum.factorization.chunk import UPDATES
 from unsum.methods import Fit, Progress
 from unsum.readings import Readings
+
+if TYPE_CHECKING:
+    from unsum.factorization.loop import Factorization
 
 DEFAULT_RANK = 5
 WARM = 3
@@ -66,20 +69,28 @@ class NMF:
     def fit(
         self, readings: Readings, threads: int | None = None, progress: Progress | None = None
     ) -> Fit:
+        scale = self._units(readings)
+        found = self._factorize(readings, scale, threads=threads, progress=progress)
+        return NMFFit(found.W, found.H, scale, found.history, found.stop_reason)
+
+    def _units(self, readings: Readings) -> np.ndarray:
+        """What each series is divided by: its own level, or the mean of all; zero for zeros."""
+        scale = levels(readings)
+        if self.scale or not scale.any():
+            return scale
+        return np.where(scale > 0, scale.mean(), 0.0)
+
+    def _factorize(self, readings: Readings, scale: np.ndarray, **more: Any) -> Factorization:
         from unsum.factorization.loop import factorize
         from unsum.factorization.start import initial_profiles
 
         rank = choose_rank(self.rank, readings)
-        scale = levels(readings)
-        if not self.scale:
-            scale = np.where(scale > 0, scale.mean() if scale.any() else 1.0, 0.0)
         W = initial_profiles(readings, scale, rank, self.start, self.seed)
         H = np.repeat((scale > 0)[:, None] / (rank * W.mean()), rank, axis=1)
-        found = factorize(
+        return factorize(
             readings, scale, W, H, update=self.update, n_inner=self.inner,
-            max_iter=self.max_iter, tol=self.tol, warm=WARM, threads=threads, progress=progress,
+            max_iter=self.max_iter, tol=self.tol, warm=WARM, **more,
         )  # fmt: skip
-        return NMFFit(found.W, found.H, scale, found.history, found.stop_reason)
 
 
 @dataclass

@@ -11,7 +11,7 @@ from unsum.errors import ParameterError
 from unsum.factorization.autocorrelation import autocorrelation, largest_autocorrelation
 from unsum.findings import Finding
 from unsum.methods import Fit, Progress
-from unsum.methods.nmf import NMF, WARM, choose_rank, levels
+from unsum.methods.nmf import NMF, NMFFit
 from unsum.panel import Panel
 from unsum.readings import Readings
 
@@ -55,17 +55,10 @@ class NMFAR(NMF):
         self, readings: Readings, threads: int | None = None, progress: Progress | None = None
     ) -> Fit:
         from unsum.factorization.chunk_ar import AutocorrelatedChunk
-        from unsum.factorization.loop import factorize
-        from unsum.factorization.start import initial_profiles
 
-        rank = choose_rank(self.rank, readings)
-        scale = levels(readings)
-        if not self.scale:
-            scale = np.where(scale > 0, scale.mean() if scale.any() else 1.0, 0.0)
+        scale = self._units(readings)
         rho, findings = choose_rho(self.rho, readings)
         strength = choose_strength(self.strength, rho, readings.n_periods)
-        W = initial_profiles(readings, scale, rank, self.start, self.seed)
-        H = np.repeat((scale > 0)[:, None] / (rank * W.mean()), rank, axis=1)
         switch = self.strength == "paper"
 
         def make_chunk(own: slice, weights: np.ndarray) -> AutocorrelatedChunk:
@@ -73,38 +66,23 @@ class NMFAR(NMF):
                 readings[own], scale[own], weights, rho[own], strength[own], switch=switch
             )
 
-        found = factorize(
-            readings, scale, W, H, make_chunk=make_chunk, update=self.update, n_inner=self.inner,
-            max_iter=self.max_iter, tol=self.tol, warm=WARM, threads=threads, progress=progress,
-        )  # fmt: skip
+        found = self._factorize(
+            readings, scale, make_chunk=make_chunk, threads=threads, progress=progress
+        )
         return NMFARFit(
-            found.W, found.H, scale, rho, strength, found.history, found.stop_reason, findings,
-            switch=switch,
+            found.W, found.H, scale, found.history, found.stop_reason, rho, strength, findings,
+            switch,
         )  # fmt: skip
 
 
 @dataclass
-class NMFARFit:
-    """Profiles of the scaled series, and the pull that each series gets."""
+class NMFARFit(NMFFit):
+    """Also the pull that each series gets."""
 
-    W: np.ndarray
-    H: np.ndarray
-    scale: np.ndarray
     rho: np.ndarray
     strength: np.ndarray
-    history: dict[str, np.ndarray]
-    stop_reason: str
     findings: tuple[Finding, ...]
     switch: bool
-
-    @property
-    def profiles(self) -> np.ndarray:
-        return self.W
-
-    @property
-    def weights(self) -> np.ndarray:
-        weights: np.ndarray = self.H * self.scale[:, None]
-        return weights
 
     def fill(self, first: int, part: Readings, values: np.ndarray) -> None:
         from unsum.factorization.chunk import Shared
