@@ -4,7 +4,7 @@ import cvxpy as cp
 import numpy as np
 import pytest
 
-from unsum.kernels.chain import MAX_STEPS, solve_chain, solve_nonnegative
+from unsum.kernels.chain import MAX_STEPS, make_workspace, solve_chain, solve_nonnegative
 
 
 def random_problem(seed):
@@ -48,9 +48,9 @@ def test_active_sets_and_interior_points_agree_from_any_first_set(seed):
     v, other = np.empty(len(problem[0])), np.empty(len(problem[0]))
     solve_chain(*problem, v)
     zero = np.random.default_rng(seed).random(len(v)) < 0.3
-    solve_nonnegative(*problem, other, zero)
+    solve_nonnegative(*problem, other, zero, make_workspace(len(v)))
     np.testing.assert_allclose(other, v, atol=1e-6)
-    again = solve_nonnegative(*problem, v, zero)
+    again = solve_nonnegative(*problem, v, zero, make_workspace(len(v)))
     assert again == 1
     np.testing.assert_allclose(v, other, atol=1e-12)
 
@@ -60,7 +60,8 @@ def test_active_sets_seldom_need_interior_points():
     for seed in range(400):
         problem = random_problem(seed)
         v = np.empty(len(problem[0]))
-        steps.append(solve_nonnegative(*problem, v, np.zeros(len(v), bool)))
+        zero = np.zeros(len(v), bool)
+        steps.append(solve_nonnegative(*problem, v, zero, make_workspace(len(v))))
     assert np.mean(np.array(steps) < 0) < 0.02
 
 
@@ -73,7 +74,8 @@ def test_chain_program_satisfies_its_optimality_conditions(seed, solver):
         solve_chain(diagonal, coupling, linear, begin, end, total, v)
     else:
         zero = np.zeros(len(v), bool)
-        solve_nonnegative(diagonal, coupling, linear, begin, end, total, v, zero)
+        room = make_workspace(len(v))
+        solve_nonnegative(diagonal, coupling, linear, begin, end, total, v, zero, room)
     gradient = dense(diagonal, coupling) @ v - linear
     assert v.min() >= 0
     for low, high, amount in zip(begin, end, total, strict=True):

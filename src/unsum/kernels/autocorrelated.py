@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numba import njit
 
-from unsum.kernels.chain import solve_nonnegative
+from unsum.kernels.chain import make_workspace, solve_nonnegative
 from unsum.kernels.implicit import FAST, fill_water
 
 
@@ -26,6 +26,7 @@ def smooth_rows(indptr, start, stop, total, X, rho, strength, V, zero):
     objective, n_clipped = 0.0, 0
     diagonal, coupling = np.empty(n_periods), np.empty(n_periods)
     x = np.empty(n_periods)
+    workspace = make_workspace(n_periods)
     for n in range(n_series):
         first, last = indptr[n], indptr[n + 1]
         if strength[n] > 0.0:
@@ -38,7 +39,7 @@ def smooth_rows(indptr, start, stop, total, X, rho, strength, V, zero):
                     coupling[stop[d] - 1] = 0.0
             solve_nonnegative(
                 diagonal, coupling, X[n], start[first:last], stop[first:last], total[first:last],
-                V[n], zero[n],
+                V[n], zero[n], workspace,
             )  # fmt: skip
             if zero[n].any():
                 n_clipped += 1

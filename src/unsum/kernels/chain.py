@@ -23,7 +23,13 @@ MAX_SWITCHES = 25
 
 
 @njit(cache=True, nogil=True)
-def solve_nonnegative(diagonal, coupling, linear, begin, end, total, v, zero):
+def make_workspace(n):
+    """Room for `solve_nonnegative` on chains of n periods, to be used again and again."""
+    return np.empty((2, n)), np.empty(n, np.int64), np.empty(n, np.bool_)
+
+
+@njit(cache=True, nogil=True)
+def solve_nonnegative(diagonal, coupling, linear, begin, end, total, v, zero, workspace):
     """Write the minimiser into `v`; return the steps taken (negative: by interior points).
 
     An active set method: the periods in `zero` are held at zero, the rest is solved exactly;
@@ -32,8 +38,9 @@ def solve_nonnegative(diagonal, coupling, linear, begin, end, total, v, zero):
     almost always ends; where it cycles, interior points take over.
     """
     n, m = len(v), len(begin)
-    owner, free = np.full(n, -1), np.ones(n, dtype=np.bool_)
-    pivot, carried = np.empty(n), np.empty(n)
+    pivots, owner, free = workspace
+    pivot, carried = pivots[0], pivots[1]
+    owner[:] = -1
     pivot_y, coupling_y, multiplier = np.empty(m), np.empty(m), np.empty(m)
     largest = 0.0
     for d in range(m):

@@ -8,7 +8,7 @@ from __future__ import annotations
 import numpy as np
 from numba import njit
 
-from unsum.kernels.chain import solve_nonnegative
+from unsum.kernels.chain import make_workspace, solve_nonnegative
 
 
 @njit(cache=True, nogil=True)
@@ -97,4 +97,5 @@ def _smooth_nonnegative(begin, end, total, line):
     diagonal[n - 1] -= 1.0
     coupling = np.full(n, -1.0)
     zero = line < 0.0
-    solve_nonnegative(diagonal, coupling, np.zeros(n), begin, end, total, line, zero)
+    workspace = make_workspace(n)
+    solve_nonnegative(diagonal, coupling, np.zeros(n), begin, end, total, line, zero, workspace)
