@@ -11,6 +11,7 @@ from tests.naive import algorithm_1, project_simplex, residuals
 from tests.problems import random_readings
 from unsum.engine import CHUNK
 from unsum.errors import ParameterError
+from unsum.factorization.chunk_aligned import is_aligned
 from unsum.factorization.loop import factorize
 from unsum.kernels.implicit import fill_water
 from unsum.methods.nmf import NMF, levels
@@ -43,11 +44,31 @@ def expand(readings, found, scale):
     return (values / np.where(scale > 0, scale, 1.0)[:, None]).T
 
 
-@pytest.mark.parametrize("case", CASES)
+def same_dates(seed, *, length_one=False, shape=0.5):
+    """Readings of 12 series at the same dates, with a gap; some clip."""
+    rng = np.random.default_rng(seed)
+    cuts = np.arange(21) if length_one else np.array([0, 4, 5, 11, 18, 20])
+    keep = np.arange(len(cuts) - 1) != 2
+    start, stop = np.tile(cuts[:-1][keep], 12), np.tile(cuts[1:][keep], 12)
+    series = np.repeat(np.arange(12), int(keep.sum()))
+    total = rng.gamma(shape, 1.0, len(series)) * (stop - start)
+    return Readings.from_arrays(series, start, stop, total, n_series=12, n_periods=20)
+
+
+def make_case(case):
+    if case == "same dates":
+        return same_dates(3)
+    if case == "length one":
+        return same_dates(4, length_one=True)
+    return random_readings(5, n_series=14, **{"n_periods": 40, **CASES[case]})
+
+
+@pytest.mark.parametrize("case", [*CASES, "same dates", "length one"])
 @pytest.mark.parametrize("update", ["hals", "nenmf"])
 @pytest.mark.parametrize("inner", [1, 3])
 def test_the_implicit_solver_follows_the_printed_algorithm(case, update, inner):
-    readings = random_readings(5, n_series=14, **{"n_periods": 40, **CASES[case]})
+    readings = make_case(case)
+    assert is_aligned(readings) == (case in ("same dates", "length one"))
     scale, W, H = start_of(readings, 3, seed=1)
     unit = np.where(scale > 0, scale, 1.0)[readings.series_of_readings()]
     naive = list(algorithm_1(W, H.T, readings, readings.total / unit, update, inner, 50))
@@ -67,8 +88,11 @@ def test_the_implicit_solver_follows_the_printed_algorithm(case, update, inner):
 
 
 def test_clipping_is_exercised_and_absent_where_it_should_be():
-    for case, lowest, highest in (("even levels", 0.0, 0.05), ("clipping", 0.05, 1.0)):
-        readings = random_readings(5, n_series=14, **{"n_periods": 40, **CASES[case]})
+    for case, lowest, highest in (
+        ("even levels", 0.0, 0.05), ("clipping", 0.05, 1.0), ("same dates", 0.02, 1.0),
+        ("length one", 0.0, 0.0),
+    ):  # fmt: skip
+        readings = make_case(case)
         scale, W, H = start_of(readings, 3, seed=1)
         found = factorize(readings, scale, W, H, update="hals", n_inner=1, max_iter=20, tol=0.0)
         assert lowest <= found.history["clipped"][-1] <= highest

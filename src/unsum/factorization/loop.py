@@ -16,6 +16,7 @@ from threadpoolctl import threadpool_limits
 
 from unsum.engine import chunk_bounds, count_threads
 from unsum.factorization.chunk import Chunk, Reduction, Shared
+from unsum.factorization.chunk_aligned import AlignedChunk, is_aligned
 from unsum.readings import Readings
 
 PATIENCE = 10  # iterations over which the change of the objective is judged
@@ -76,7 +77,9 @@ def factorize(
     if make_chunk is None:
 
         def make_chunk(own: slice, weights: np.ndarray) -> Block:
-            return Chunk(readings[own], scale[own], weights)
+            part = readings[own]
+            kind = AlignedChunk if is_aligned(part) else Chunk
+            return kind(part, scale[own], weights)
 
     bounds = [slice(low, high) for low, high in chunk_bounds(readings.n_series)]
     chunks = [make_chunk(own, H[own]) for own in bounds]
