@@ -18,7 +18,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 from numba import njit
-from threadpoolctl import threadpool_limits
+from threadpoolctl import ThreadpoolController, threadpool_limits
 
 from unsum.engine import chunk_bounds
 from unsum.factorization.autocorrelation import project_autocorrelation
@@ -34,6 +34,7 @@ from unsum.readings import Readings
 
 RANK = 10
 THREADS = 2
+CONTROLLER = ThreadpoolController()  # looking for libraries takes milliseconds: once
 
 
 def make_readings(
@@ -176,6 +177,7 @@ def medians(steps: list[Callable[[], None]], repeats: int) -> list[float]:
     taken: list[list[float]] = [[] for _ in steps]
     for _ in range(repeats):
         for i, step in enumerate(steps):
+            time.sleep(0.05)  # threads of BLAS keep a core busy for a while after their work
             begun = time.perf_counter()
             step()
             taken[i].append(time.perf_counter() - begun)
@@ -197,7 +199,7 @@ def compare(
         implicit, dense = Implicit(readings, W, H), Dense(readings, W, H)
 
         def alone(implicit: Implicit = implicit) -> None:
-            with threadpool_limits(1, user_api="blas"):
+            with CONTROLLER.limit(limits=1, user_api="blas"):
                 implicit.step()
 
         fast, slow = medians([alone, dense.step], repeats)
