@@ -17,7 +17,7 @@ FINDINGS_HEAD = """# Findings
 Made by `python docs/make.py` from `unsum.findings`.
 
 `unsum check`, `unsum recover` and the library share one validator. A finding names its rows as you
-would look them up: a CSV file as an editor or spreadsheet numbers it (the header is row 1), other
+would look them up: a CSV file as a spreadsheet numbers it (the header is row 1), other
 tables by position from 0. Rows read are always rows used plus rows set aside; those set aside are
 written to a file with their reasons.
 
