@@ -22,10 +22,10 @@ from threadpoolctl import ThreadpoolController, threadpool_limits
 
 from unsum.engine import chunk_bounds
 from unsum.factorization.autocorrelation import project_autocorrelation
-from unsum.factorization.chunk import Chunk, Reduction, Shared
-from unsum.factorization.chunk_aligned import AlignedChunk, is_aligned
+from unsum.factorization.chunk import Shared
+from unsum.factorization.chunk_aligned import make_chunk
 from unsum.factorization.chunk_ar import AutocorrelatedChunk
-from unsum.factorization.loop import factorize
+from unsum.factorization.loop import Descent, factorize, stretch
 from unsum.kernels.implicit import fill_water
 from unsum.kernels.updates import hals
 from unsum.methods.nmf import levels
@@ -72,37 +72,22 @@ class Implicit:
 
     def __init__(self, readings: Readings, W: np.ndarray, H: np.ndarray) -> None:
         scale = levels(readings)
-        self.W, self.H = W.copy(), H / scale[:, None]
-        kind = AlignedChunk if is_aligned(readings) else Chunk
-        self.chunks = [
-            kind(readings[low:high], scale[low:high], self.H[low:high])
-            for low, high in chunk_bounds(readings.n_series)
+        weights = H / scale[:, None]
+        chunks = [
+            make_chunk(readings[low:high], scale[low:high], weights[low:high])
+            for low, high in chunk_bounds(readings)
         ]
-        self.pool = ThreadPoolExecutor(THREADS)
+        pool = ThreadPoolExecutor(THREADS)
+        self.descent = Descent(chunks, W.copy(), weights, stretch(readings), "hals", 1, pool)
         self.n_readings = readings.n_readings
-        self.width = max(1, int(np.median(readings.stop - readings.start)) // 4)
-        self.state = self._sweep(self.W, 0)
-
-    def _sweep(self, W_new: np.ndarray, inner: int) -> Reduction:
-        shared = Shared.of(W_new, self.W, self.width, "hals", inner)
-        total = Reduction.zeros(len(W_new), RANK)
-        for reduction in self.pool.map(lambda chunk: chunk.advance(shared), self.chunks):
-            total.add(reduction)
-        return total
 
     def step(self) -> None:
-        state = self.state
-        target = np.ascontiguousarray((self.W @ state.gram + state.residual).T)
-        columns = np.ascontiguousarray(self.W.T)
-        hals(state.gram, target, columns, len(self.W), 1)
-        W_new = np.ascontiguousarray(columns.T)
-        self.state = self._sweep(W_new, 1)
-        self.W = W_new
-        _ = np.sum(self.state.residual**2)
+        self.descent.update_profiles()
+        self.descent.update_weights()
 
     @property
     def shares(self) -> tuple[float, float]:
-        return tuple(self.state.sums[0, 1:3] / self.n_readings)
+        return tuple(self.descent.state.sums[0, 1:3] / self.n_readings)
 
 
 @njit(cache=True, nogil=True)
@@ -223,7 +208,7 @@ def autocorrelated_seconds(n: int, t: int, every: int, repeats: int) -> float:
         AutocorrelatedChunk(
             readings[a:z], scale[a:z], H[a:z], rho[a:z], strength[a:z], switch=False
         )
-        for a, z in chunk_bounds(n)
+        for a, z in chunk_bounds(readings)
     ]
     with ThreadPoolExecutor(THREADS) as pool, threadpool_limits(1, user_api="blas"):
 

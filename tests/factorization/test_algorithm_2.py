@@ -26,14 +26,14 @@ from unsum.recovering import recover
 def run(readings, scale, W, H, rho, strength, **settings):
     chunks = []
 
-    def make_chunk(own, weights):
+    def make(own, weights):
         chunk = AutocorrelatedChunk(
             readings[own], scale[own], weights, rho[own], strength[own], switch=False
         )
         chunks.append(chunk)
         return chunk
 
-    found = factorize(readings, scale, W, H, make_chunk=make_chunk, **settings)
+    found = factorize(readings, scale, W, H, make=make, **settings)
     return found, np.concatenate([chunk.V for chunk in chunks]).T
 
 

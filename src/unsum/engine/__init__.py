@@ -17,19 +17,21 @@ from unsum.errors import ParameterError
 from unsum.readings import Readings
 
 CHUNK = 256
-MAX_CHUNKS = 64
+MIN_CHUNKS, MAX_CHUNKS = 8, 32
 BLOCK_VALUES = 1 << 20
 
 Result = TypeVar("Result")
 
 
-def chunk_bounds(n_series: int) -> list[tuple[int, int]]:
+def chunk_bounds(readings: Readings) -> list[tuple[int, int]]:
     """The chunks whose sums are formed one by one, and then added in order.
 
-    Multiples of 256 series, at most 64 of them; they depend on the number of series alone.
+    Multiples of 256 series. At most 32 of them, and fewer where a chunk would have few readings for
+    its sums over periods; they depend on the numbers of series, readings and periods alone.
     """
-    size = CHUNK * max(1, -(-n_series // (CHUNK * MAX_CHUNKS)))
-    return [(low, min(low + size, n_series)) for low in range(0, n_series, size)]
+    most = min(MAX_CHUNKS, max(MIN_CHUNKS, readings.n_readings // (4 * readings.n_periods)))
+    size = CHUNK * max(1, -(-readings.n_series // (CHUNK * most)))
+    return [(low, min(low + size, readings.n_series)) for low in range(0, readings.n_series, size)]
 
 
 def block_size(n_periods: int) -> int:

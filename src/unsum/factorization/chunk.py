@@ -16,10 +16,11 @@ class Shared:
     """What all chunks need to know of the profiles in one iteration."""
 
     W: np.ndarray
-    C: np.ndarray  # running sum of W, with a leading row of zeros
+    C: np.ndarray  # running sum of W, with a leading row of zeros, padded to whole lanes
     S: np.ndarray  # W'W
     mixed: np.ndarray  # W' of these profiles times W of those that V was projected with
     bound: float  # the largest eigenvalue of S
+    lowest: np.ndarray  # the smallest entry of each profile, padded like C
     lows: np.ndarray  # the smallest entries of W in each stretch of `width` periods
     width: int
     update: str
@@ -27,70 +28,107 @@ class Shared:
 
     @classmethod
     def of(cls, W: np.ndarray, W_old: np.ndarray, width: int, update: str, n_inner: int) -> Shared:
-        C = np.zeros((len(W) + 1, W.shape[1]))
-        np.cumsum(W, axis=0, out=C[1:])
+        from unsum.kernels.lanes import padded
+        from unsum.kernels.profiles import sum_profiles
+
+        C = padded(len(W) + 1, W.shape[1])
+        sum_profiles(W, C)
         S = W.T @ W
-        edges = np.arange(0, len(W), width)
         bound = float(np.linalg.eigvalsh(S)[-1]) if update == "nenmf" else 0.0
-        lows = np.minimum.reduceat(W, edges, axis=0)
-        return cls(W, C, S, W.T @ W_old, bound, lows, width, update, n_inner)
+        lows = np.minimum.reduceat(W, np.arange(0, len(W), width), axis=0)
+        lowest = padded(1, W.shape[1])
+        lowest[0, : W.shape[1]] = lows.min(axis=0)
+        return cls(W, C, S, W.T @ W_old, bound, lowest, lows, width, update, n_inner)
 
 
 @dataclass
 class Reduction:
     """What a chunk contributes to the sums over all series."""
 
-    steps: np.ndarray  # R H' as differences between periods
-    points: np.ndarray  # R H' at single periods
+    rows: np.ndarray  # the edges of the calendar that `steps` are at
+    steps: np.ndarray  # R H' as differences from period to period, padded to whole lanes
+    points: np.ndarray  # R H' at single periods; empty if there are none
     gram: np.ndarray  # H H'
     sums: np.ndarray  # objective and counts; squared residuals of weights, see `pass_chunk`
 
     @classmethod
-    def zeros(cls, n_periods: int, rank: int) -> Reduction:
+    def zeros(cls, rows: np.ndarray, rank: int) -> Reduction:
+        from unsum.kernels.lanes import padded
+
         return cls(
-            np.zeros((n_periods + 1, rank)),
-            np.zeros((n_periods, rank)),
+            rows,
+            padded(len(rows), rank),
+            np.empty((0, rank)),
             np.zeros((rank, rank)),
             np.zeros((3, max(rank, 3))),
         )
 
     def add(self, other: Reduction) -> None:
-        self.steps += other.steps
-        self.points += other.points
+        """Add what another chunk contributes; the rows here are all edges."""
+        from unsum.kernels.profiles import add_rows
+
+        add_rows(other.rows, other.steps, self.steps)
+        if len(other.points):
+            self.points = self.points + other.points if len(self.points) else other.points
         self.gram += other.gram
         self.sums += other.sums
 
-    @property
-    def residual(self) -> np.ndarray:
-        """R H' (T x K)."""
-        residual: np.ndarray = np.cumsum(self.steps[:-1], axis=0) + self.points
-        return residual
+    def residual(self, W: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """R H' (T x K), and its squares by profile where W is positive and where W is zero."""
+        from unsum.kernels.profiles import sum_steps
+
+        residual, squares = np.empty(W.shape), np.zeros((2, W.shape[1]))
+        sum_steps(self.steps, self.points, W, residual, squares)
+        return residual, squares
 
 
 class Chunk:
-    """Some series: their scaled readings, weights, and the R of their projected values."""
+    """Some series: the edges between their readings, weights, and the R of their projected values.
+
+    Series are worked through in order of their first edge, so that neighbours touch the same rows
+    of the running sums. Only the rows in use are copied out of those.
+    """
 
     def __init__(self, part: Readings, scale: np.ndarray, weights: np.ndarray) -> None:
-        self.indptr, self.start, self.stop = part.indptr, part.start, part.stop
-        self.total = part.total / np.repeat(np.where(scale > 0, scale, 1.0), np.diff(part.indptr))
+        from unsum.kernels.implicit import lay_out
+
+        total = part.total / np.repeat(np.where(scale > 0, scale, 1.0), np.diff(part.indptr))
+        self.order = np.argsort(part.start[part.indptr[:-1]], kind="stable")
+        self.ptr, self.edge, self.total, self.share = lay_out(
+            part.indptr, part.start, part.stop, total, self.order
+        )
+        used = np.zeros(part.n_periods + 1, np.bool_)
+        used[self.edge] = True
+        self.rows = np.flatnonzero(used)
+        self.row = (np.cumsum(used, dtype=np.int32) - 1)[self.edge]
         self.weights = weights  # a view of all weights, updated in place
         self.tau = np.zeros(len(self.total))
-        self.lift_ptr = np.zeros(len(part.indptr), np.int64)
+        self.lift_ptr = np.zeros(len(self.ptr), np.int64)
         self.lift_at = np.empty(0, np.int32)
         self.lift = np.empty(0)
 
     def advance(self, shared: Shared) -> Reduction:
         """One H update and V step (with `n_inner` zero, the V step alone)."""
+        from unsum.kernels.lanes import lanes
         from unsum.kernels.passes import pass_chunk
 
         rank = self.weights.shape[1]
-        reduction = Reduction.zeros(len(shared.W), rank)
+        reduction = Reduction.zeros(self.rows, rank)
         self.lift_ptr, self.lift_at, self.lift = pass_chunk(
-            self.indptr, self.start, self.stop, self.total, self.tau,
-            self.lift_ptr, self.lift_at, self.lift, self.weights,
-            shared.W, shared.C, shared.S, shared.mixed, shared.bound,
-            shared.lows.min(axis=0), shared.lows, shared.width,
-            UPDATES.index(shared.update), shared.n_inner,
-            reduction.steps, reduction.points, reduction.gram, reduction.sums,
+            lanes(rank), self.ptr, self.row, self.edge, self.total, self.share, self.order,
+            self.tau, self.lift_ptr, self.lift_at, self.lift, self.weights, shared.W,
+            shared.C[self.rows], shared.S, shared.mixed, shared.bound, shared.lowest, shared.lows,
+            shared.width, UPDATES.index(shared.update), shared.n_inner, reduction.steps,
+            reduction.gram, reduction.sums,
         )  # fmt: skip
+        self._add_lifts(reduction, len(shared.W))
         return reduction
+
+    def _add_lifts(self, reduction: Reduction, n_periods: int) -> None:
+        from unsum.kernels.implicit import scatter_lifts
+
+        if len(self.lift):
+            reduction.points = np.zeros((n_periods, self.weights.shape[1]))
+            scatter_lifts(
+                self.lift_ptr, self.lift_at, self.lift, self.order, self.weights, reduction.points
+            )

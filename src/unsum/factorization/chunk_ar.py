@@ -55,7 +55,7 @@ class AutocorrelatedChunk:
             self.indptr, self.start, self.stop, self.total, H @ W.T, self.rho, strength, self.V,
             self.zero,
         )  # fmt: skip
-        reduction = Reduction.zeros(len(W), rank)
+        reduction = Reduction.zeros(np.empty(0, np.int64), rank)
         reduction.gram = H.T @ H
         reduction.points = self.V.T @ H - W @ reduction.gram
         pull = self.V @ W - H @ S  # the negative gradient

@@ -6,7 +6,7 @@ while the stopping criterion is not satisfied
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from typing import Protocol
@@ -15,11 +15,12 @@ import numpy as np
 from threadpoolctl import threadpool_limits
 
 from unsum.engine import chunk_bounds, count_threads
-from unsum.factorization.chunk import Chunk, Reduction, Shared
-from unsum.factorization.chunk_aligned import AlignedChunk, is_aligned
+from unsum.factorization.chunk import UPDATES, Reduction, Shared
+from unsum.factorization.chunk_aligned import make_chunk
 from unsum.readings import Readings
 
 PATIENCE = 10  # iterations over which the change of the objective is judged
+STRETCH = 2048  # periods whose profiles are updated together
 
 
 @dataclass
@@ -58,7 +59,7 @@ def factorize(
     W: np.ndarray,
     H: np.ndarray,
     *,
-    make_chunk: Callable[[slice, np.ndarray], Block] | None = None,
+    make: Callable[[slice, np.ndarray], Block] | None = None,
     update: str,
     n_inner: int,
     max_iter: int,
@@ -69,109 +70,125 @@ def factorize(
 ) -> Factorization:
     """Run Algorithm 1 from W and H. `warm` updates of H alone may come first.
 
-    `make_chunk` makes the chunk of a range of series from the view of its weights; those of
-    Algorithm 2 make this Algorithm 2.
+    `make` makes the chunk of a range of series from the view of its weights; those of Algorithm 2
+    make this Algorithm 2.
     """
     H = np.ascontiguousarray(H, dtype=np.float64).copy()
     W = np.ascontiguousarray(W, dtype=np.float64).copy()
-    if make_chunk is None:
+    if make is None:
 
-        def make_chunk(own: slice, weights: np.ndarray) -> Block:
-            part = readings[own]
-            kind = AlignedChunk if is_aligned(part) else Chunk
-            return kind(part, scale[own], weights)
+        def make(own: slice, weights: np.ndarray) -> Block:
+            return make_chunk(readings[own], scale[own], weights)
 
-    bounds = [slice(low, high) for low, high in chunk_bounds(readings.n_series)]
-    chunks = [make_chunk(own, H[own]) for own in bounds]
+    chunks = [make(slice(*own), H[slice(*own)]) for own in chunk_bounds(readings)]
     unit = np.repeat(np.where(scale > 0, scale, 1.0), np.diff(readings.indptr))
     size = float(np.sum((readings.total / unit) ** 2 / (readings.stop - readings.start)))
-    width = _stretch(readings)
     trajectory = Trajectory()
     with threadpool_limits(1, user_api="blas"), ThreadPoolExecutor(count_threads(threads)) as pool:
-
-        def sweep(W_new: np.ndarray, W_old: np.ndarray, inner: int) -> Reduction:
-            shared = Shared.of(W_new, W_old, width, update, inner)
-            total = Reduction.zeros(len(W_new), W_new.shape[1])
-            for reduction in pool.map(lambda chunk: chunk.advance(shared), chunks):
-                total.add(reduction)
-            return total
-
-        state = sweep(W, W, 0)
+        descent = Descent(chunks, W, H, stretch(readings), update, n_inner, pool)
         for _ in range(warm):
-            state = sweep(W, W, n_inner)
+            descent.update_weights()
         reason = f"stopped after max_iter = {max_iter} iterations"
         for iteration in range(max_iter + 1):
-            _record(trajectory, state, W, size, readings.n_readings)
+            _record(trajectory, descent, size, readings.n_readings)
             found = _stop_reason(trajectory, size, tol)
             if found is not None:
                 reason = found
                 break
             if iteration == max_iter:
                 break
-            W = _revive(W, H, state)
-            W_new = _update_profiles(W, state, update, n_inner)
-            state = sweep(W_new, W, n_inner)
-            W = W_new
+            descent.update_profiles()
+            descent.update_weights()
             if progress is not None:
                 progress(1)
-    return Factorization(W, H, trajectory.arrays(), reason)
+    return Factorization(descent.W, H, trajectory.arrays(), reason)
 
 
-def _update_profiles(W: np.ndarray, state: Reduction, update: str, n_inner: int) -> np.ndarray:
-    """`W = Update(W, H, V)`, from `V H' = W H H' + R H'`."""
-    from unsum.kernels.updates import hals, nenmf
+class Descent:
+    """W, H and the sums over V, from one iteration to the next."""
 
-    gram = state.gram
-    target = np.ascontiguousarray((W @ gram + state.residual).T)
-    columns = np.ascontiguousarray(W.T)
-    if update == "hals":
-        hals(gram, target, columns, len(W), n_inner)
-    else:
-        bound = float(np.linalg.eigvalsh(gram)[-1])
-        nenmf(gram, bound, target, columns, len(W), n_inner)
-    return np.ascontiguousarray(columns.T)
+    def __init__(
+        self,
+        chunks: Sequence[Block],
+        W: np.ndarray,
+        H: np.ndarray,
+        width: int,
+        update: str,
+        n_inner: int,
+        pool: ThreadPoolExecutor,
+    ) -> None:
+        self.chunks, self.W, self.H, self.pool = chunks, W, H, pool
+        self.width, self.update, self.n_inner = width, update, n_inner
+        self.projected = W  # the profiles that V was last projected with
+        self.state, self.residual, self.squares = self._sweep(0)
+
+    def _sweep(self, n_inner: int) -> tuple[Reduction, np.ndarray, np.ndarray]:
+        """Every chunk's H update and V step; their sums, and R H' with its squares by profile."""
+        shared = Shared.of(self.W, self.projected, self.width, self.update, n_inner)
+        total = Reduction.zeros(np.arange(len(self.W) + 1), self.W.shape[1])
+        for reduction in self.pool.map(lambda chunk: chunk.advance(shared), self.chunks):
+            total.add(reduction)
+        self.projected = self.W
+        return total, *total.residual(self.W)
+
+    def update_weights(self) -> None:
+        """`H = Update(W, H, V)`, then `V = P_A(W H)`."""
+        self.state, self.residual, self.squares = self._sweep(self.n_inner)
+
+    def update_profiles(self) -> None:
+        """`W = Update(W, H, V)`, by stretches of periods."""
+        from unsum.kernels.profiles import update_profiles
+
+        self._revive()
+        W, gram = self.W, self.state.gram
+        bound = float(np.linalg.eigvalsh(gram)[-1]) if self.update == "nenmf" else 0.0
+        W_new = np.empty(W.shape)
+
+        def renew(low: int) -> None:
+            update_profiles(
+                W, gram, bound, self.residual, UPDATES.index(self.update), self.n_inner,
+                low, min(low + STRETCH, len(W)), W_new,
+            )  # fmt: skip
+
+        list(self.pool.map(renew, range(0, len(W), STRETCH)))
+        self.W = W_new
+
+    def _revive(self) -> None:
+        """Give profiles that nobody uses the shape of what is not yet explained.
+
+        Their weights are zero, so the model and the objective stay as they are.
+        """
+        W, gram = self.W, self.state.gram
+        dead = (np.diag(gram) <= 0) | ~W.any(axis=0)
+        if not dead.any():
+            return
+        W = W.copy()
+        missing = np.maximum(self.residual.sum(axis=1), 0.0)
+        if not missing.any():
+            missing = np.ones(len(W))
+        for k in np.flatnonzero(dead):
+            self.H[:, k] = 0.0
+            W[:, k] = missing / missing.mean()
+            gram[k, :] = gram[:, k] = 0.0
+            self.residual[:, k] = 0.0
+            missing = np.roll(missing, len(W) // (2 + int(k)))
+        self.W = self.projected = W
 
 
-def _revive(W: np.ndarray, H: np.ndarray, state: Reduction) -> np.ndarray:
-    """Give profiles that nobody uses the shape of what is not yet explained.
-
-    Their weights are zero, so the model and the objective stay as they are.
-    """
-    dead = (np.diag(state.gram) <= 0) | (np.linalg.norm(W, axis=0) <= 0)
-    if not dead.any():
-        return W
-    W = W.copy()
-    missing = np.maximum(state.residual.sum(axis=1), 0.0)
-    if not missing.any():
-        missing = np.ones(len(W))
-    for k in np.flatnonzero(dead):
-        H[:, k] = 0.0
-        W[:, k] = missing / missing.mean()
-        state.gram[k, :] = state.gram[:, k] = 0.0
-        state.steps[:, k] = state.points[:, k] = 0.0
-        missing = np.roll(missing, len(W) // (2 + int(k)))
-    return W
-
-
-def _record(
-    trajectory: Trajectory, state: Reduction, W: np.ndarray, size: float, n_readings: int
-) -> None:
+def _record(trajectory: Trajectory, descent: Descent, size: float, n_readings: int) -> None:
     """Objective and residuals, free of the scale of the data and of each profile.
 
     The paper's residual is that of R(W) and R(H) at positive entries; stationarity also counts
     negative gradients at zero entries. Profiles count as if balanced against their weights.
     """
+    W, state, squares = descent.W, descent.state, descent.squares
     rank = W.shape[1]
-    gradient = -state.residual
-    positive = W > 0
     norm_w, norm_h = np.linalg.norm(W, axis=0), np.sqrt(np.diag(state.gram))
     with np.errstate(divide="ignore", invalid="ignore"):
         balance = np.where((norm_w > 0) & (norm_h > 0), norm_w / norm_h, 0.0)
         inverse = np.where(balance > 0, 1 / balance, 0.0)
-    at_positive = balance * np.sum(np.where(positive, gradient, 0.0) ** 2, axis=0)
-    at_positive += inverse * state.sums[1, :rank]
-    at_zero = balance * np.sum(np.where(positive, 0.0, np.minimum(gradient, 0.0)) ** 2, axis=0)
-    at_zero += inverse * state.sums[2, :rank]
+    at_positive = balance * squares[0] + inverse * state.sums[1, :rank]
+    at_zero = balance * squares[1] + inverse * state.sums[2, :rank]
     unit = size**1.5 if size > 0 else 1.0
     trajectory.objective.append(float(state.sums[0, 0]))
     trajectory.residual.append(float(np.sum(at_positive) / unit))
@@ -200,7 +217,7 @@ def _stop_reason(trajectory: Trajectory, size: float, tol: float) -> str | None:
     return None
 
 
-def _stretch(readings: Readings) -> int:
+def stretch(readings: Readings) -> int:
     """Periods per stretch of the lower bounds: about a quarter of the usual reading."""
     usual = int(np.median(readings.stop[:100_000] - readings.start[:100_000]))
     return max(1, usual // 4)

@@ -6,8 +6,9 @@ the periods that are held at zero, stored one by one. What depends on W comes th
 sum C: the model's total of a reading is `(C[stop] - C[start]) . h`, and sums over R are sums over
 the edges between readings.
 
-All functions work through the series `low` to `high`. Sums over profiles may be reassociated, which
-lets the compiler use vector registers; the order is the same on every run on a machine.
+So a series is laid out as its edges: entry e is an edge, with the reading that begins there. A gap
+is a reading without weight (`share` zero), and so is the last edge; whatever is computed there is
+multiplied away. `row` is the row of C, and of `steps`, that belongs to an edge.
 """
 
 from __future__ import annotations
@@ -15,146 +16,163 @@ from __future__ import annotations
 import numpy as np
 from numba import njit
 
+from unsum.kernels.lanes import add_multiple, dot, load, store, zero
+
 FAST = {"reassoc", "contract"}
 
 
-@njit(cache=True, nogil=True, error_model="numpy", fastmath=FAST)
-def gather(indptr, start, stop, tau, lift_ptr, lift_at, lift, C, W, low, high, out):
-    """`W'R` of each series into a column of `out` (rank, high - low), from the running sum C."""
-    rank = C.shape[1]
-    g = np.empty(rank)
-    for n in range(low, high):
-        for k in range(rank):
-            g[k] = 0.0
-        at, before = -1, 0.0
-        for d in range(indptr[n], indptr[n + 1]):
-            first = start[d]
-            if first != at and at >= 0:
-                for k in range(rank):
-                    g[k] += before * C[at, k]
-                before = 0.0
-            step = before - tau[d]
-            for k in range(rank):
-                g[k] += step * C[first, k]
-            at, before = stop[d], tau[d]
-        if at >= 0:
-            for k in range(rank):
-                g[k] += before * C[at, k]
-        for i in range(lift_ptr[n], lift_ptr[n + 1]):
-            for k in range(rank):
-                g[k] += lift[i] * W[lift_at[i], k]
-        for k in range(rank):
-            out[k, n - low] = g[k]
+@njit(cache=True, nogil=True)
+def lay_out(indptr, start, stop, total, order):
+    """The edges of each series, in this order: `ptr, edge, total, share`.
 
-
-@njit(cache=True, nogil=True, error_model="numpy", fastmath=FAST)
-def scatter(indptr, start, stop, tau, lift_ptr, lift_at, lift, H, low, high, steps, points):
-    """Add `R H'` of these series: steps at the edges of readings, lifts at single periods."""
-    rank = H.shape[1]
-    h = np.empty(rank)
-    for n in range(low, high):
-        for k in range(rank):
-            h[k] = H[n, k]
-        at, before = -1, 0.0
-        for d in range(indptr[n], indptr[n + 1]):
-            first = start[d]
-            if first != at and at >= 0:
-                for k in range(rank):
-                    steps[at, k] -= before * h[k]
-                before = 0.0
-            step = tau[d] - before
-            for k in range(rank):
-                steps[first, k] += step * h[k]
-            at, before = stop[d], tau[d]
-        if at >= 0:
-            for k in range(rank):
-                steps[at, k] -= before * h[k]
-        for i in range(lift_ptr[n], lift_ptr[n + 1]):
-            for k in range(rank):
-                points[lift_at[i], k] += lift[i] * h[k]
-
-
-@njit(cache=True, nogil=True, error_model="numpy", fastmath=FAST)
-def _dot(table, row, h):
-    total = 0.0
-    for k in range(len(h)):
-        total += table[row, k] * h[k]
-    return total
-
-
-@njit(cache=True, nogil=True, error_model="numpy", fastmath=FAST)
-def project(
-    indptr, start, stop, total, C, lowest, lows, width, H, low, high, tau, suspects
-):  # fmt: skip
-    """Algorithm 1, V step, where nothing clips: `tau` of every reading.
-
-    A reading can only clip where tau is negative and the model dips below -tau. `lowest` bounds the
-    model from below by the smallest entry of each profile, `lows` by the smallest in each stretch
-    of `width` periods; readings that pass both bounds are listed in `suspects`, for `settle`.
-    Returns the objective and the number of suspects.
+    There is one more edge at the very end, which belongs to nobody.
     """
-    rank = H.shape[1]
-    h = np.empty(rank)
+    n_series, n_entries = len(order), 0
+    for n in range(n_series):
+        for d in range(indptr[n], indptr[n + 1]):
+            n_entries += 1 if d > indptr[n] and start[d] == stop[d - 1] else 2
+    ptr = np.zeros(n_series + 1, np.int64)
+    edge = np.full(n_entries + 1, start[0])
+    amount, share = np.zeros(n_entries), np.zeros(n_entries)
+    e = 0
+    for i in range(n_series):
+        n = order[i]
+        for d in range(indptr[n], indptr[n + 1]):
+            edge[e], amount[e], share[e] = start[d], total[d], 1.0 / (stop[d] - start[d])
+            e += 1
+            if d + 1 == indptr[n + 1] or start[d + 1] != stop[d]:
+                edge[e] = stop[d]
+                e += 1
+        ptr[i + 1] = e
+    return ptr, edge, amount, share
+
+
+@njit(cache=True, nogil=True, error_model="numpy", fastmath=FAST)
+def gather(like, ptr, row, tau, C, low, high, out):
+    """`W'R` of each series without lifts, into the rows of `out`."""
+    for n in range(low, high):
+        pull = zero(like)
+        before = 0.0
+        for e in range(ptr[n], ptr[n + 1]):
+            pull = add_multiple(pull, before - tau[e], load(like, C, row[e]))
+            before = tau[e]
+        store(out, n - low, pull)
+
+
+@njit(cache=True, nogil=True, error_model="numpy", fastmath=FAST)
+def project(like, ptr, row, total, share, C, lowest, H, low, high, tau, steps, out, suspects):
+    """Algorithm 1, V step, as if nothing clipped, with all that follows from it in one go.
+
+    Writes `tau`, adds `R H'` to `steps` (differences at the edges), and writes `W'R` into the rows
+    of `out`. H holds the weights of these series alone, padded. A reading can only clip where tau
+    is negative and the model dips below -tau: `lowest` bounds the model by the smallest entry of
+    each profile, and readings beyond that are listed in `suspects`. Returns the objective and their
+    number.
+    """
     objective, n_suspects = 0.0, 0
     for n in range(low, high):
-        floor = 0.0
-        for k in range(rank):
-            h[k] = H[n, k]
-            floor += lowest[k] * h[k]
-        at, sum_at = -1, 0.0
-        for d in range(indptr[n], indptr[n + 1]):
-            first, last = start[d], stop[d]
-            if first != at:
-                sum_at = _dot(C, first, h)
-            sum_last = _dot(C, last, h)
-            length = last - first
-            level = (total[d] - (sum_last - sum_at)) / length
-            at, sum_at = last, sum_last
-            tau[d] = level
-            objective += level * level * length
-            if level + floor < 0.0 and length > 1:
-                bound = np.inf
-                for stretch in range(first // width, (last - 1) // width + 1):
-                    bound = min(bound, _dot(lows, stretch, h))
-                if level + bound < 0.0:
-                    suspects[n_suspects] = d
+        first, last = ptr[n], ptr[n + 1]
+        if first == last:
+            store(out, n - low, zero(like))
+            continue
+        h = load(like, H, n - low)
+        floor = dot(h, load(like, lowest, 0))
+        here = load(like, C, row[first])
+        sum_here = dot(here, h)
+        pull = zero(like)
+        before = 0.0
+        for e in range(first, last):
+            ahead = load(like, C, row[e + 1])
+            sum_ahead = dot(ahead, h)
+            gap = total[e] - (sum_ahead - sum_here)
+            level = gap * share[e]
+            objective += gap * level
+            tau[e] = level
+            if level + floor < 0.0:
+                suspects[n_suspects] = e
+                n_suspects += 1
+            pull = add_multiple(pull, before - level, here)
+            store(steps, row[e], add_multiple(load(like, steps, row[e]), level - before, h))
+            before, sum_here, here = level, sum_ahead, ahead
+        store(out, n - low, pull)
+    return objective, n_suspects
+
+
+@njit(cache=True, nogil=True, error_model="numpy", fastmath=FAST)
+def meet(total, share, floors, tau, suspects):
+    """The V step as in `project`, where all series have the same edges.
+
+    `tau` (series, edges) holds the model's totals and receives the levels; `floors` are lower
+    bounds of the model of each series.
+    """
+    objective, n_suspects = 0.0, 0
+    n_series, n_edges = tau.shape
+    for n in range(n_series):
+        squares = 0.0
+        smallest = 0.0
+        for m in range(n_edges):
+            gap = total[n * n_edges + m] - tau[n, m]
+            level = gap * share[m]
+            squares += gap * level
+            smallest = min(smallest, level)
+            tau[n, m] = level
+        objective += squares
+        if smallest + floors[n] < 0.0:
+            for m in range(n_edges):
+                if tau[n, m] + floors[n] < 0.0:
+                    suspects[n_suspects] = n * n_edges + m
                     n_suspects += 1
     return objective, n_suspects
 
 
 @njit(cache=True, nogil=True, error_model="numpy", fastmath=FAST)
 def settle(
-    indptr, start, stop, total, W, H, low, high, tau, suspects, n_suspects, lift_ptr, lift_at, lift
+    ptr, row, edge, total, C, W, lows, width, H, low, high, tau, steps, out, suspects, n_suspects,
+    lift_ptr, lift_at, lift,
 ):  # fmt: skip
     """Algorithm 1, V step, where readings may clip: expand the suspects and fill them exactly.
 
-    Corrects `tau` and appends the lifts. Returns the change of the objective, the number of clipped
-    readings, and the arrays of lifts, which may have grown.
+    `lows` bounds the model by the smallest entries of the profiles in each stretch of `width`
+    periods, and clears most suspects. For the others corrects `tau`, `steps` and `out`, and appends
+    the lifts. Returns the change of the objective, the numbers of expanded and of clipped readings,
+    and the arrays of lifts, which may have grown.
     """
-    rank = H.shape[1]
-    h, x = np.empty(rank), np.empty(len(W))
-    change, n_clipped, place = 0.0, 0, 0
+    rank = W.shape[1]
+    x = np.empty(len(W))
+    change, n_expanded, n_clipped, place = 0.0, 0, 0, 0
     n_lifts = lift_ptr[low]
     for n in range(low, high):
-        while place < n_suspects and suspects[place] < indptr[n + 1]:
-            d = suspects[place]
+        i = n - low
+        while place < n_suspects and suspects[place] < ptr[n + 1]:
+            e = suspects[place]
             place += 1
-            for k in range(rank):
-                h[k] = H[n, k]
-            first, length = start[d], stop[d] - start[d]
+            first, length = edge[e], edge[e + 1] - edge[e]
+            if length == 1:
+                continue
+            bound = np.inf
+            for stretch in range(first // width, (first + length - 1) // width + 1):
+                bound = min(bound, _model(lows, stretch, H, i, rank))
+            if tau[e] + bound >= 0.0:
+                continue
+            n_expanded += 1
             smallest = np.inf
             for t in range(length):
-                x[t] = _dot(W, first + t, h)
+                x[t] = _model(W, first + t, H, i, rank)
                 smallest = min(smallest, x[t])
-            if tau[d] + smallest >= 0.0:
+            if tau[e] + smallest >= 0.0:
                 continue
             n_clipped += 1
-            level = fill_water(x, length, total[d])
+            level = fill_water(x, length, total[e])
             if n_lifts + length > len(lift_at):
                 lift_at = grow(lift_at, n_lifts + length)
                 lift = grow(lift, n_lifts + length)
-            change += (level * level - tau[d] * tau[d]) * length
-            tau[d] = level
+            change += (level * level - tau[e] * tau[e]) * length
+            shift = level - tau[e]
+            tau[e] = level
+            for k in range(rank):
+                steps[row[e], k] += shift * H[i, k]
+                steps[row[e + 1], k] -= shift * H[i, k]
+                out[i, k] += shift * (C[row[e + 1], k] - C[row[e], k])
             for t in range(length):
                 if x[t] + level < 0.0:
                     lift_at[n_lifts] = first + t
@@ -162,7 +180,33 @@ def settle(
                     n_lifts += 1
                     change += x[t] * x[t] - level * level
         lift_ptr[n + 1] = n_lifts
-    return change, n_clipped, lift_at, lift
+    return change, n_expanded, n_clipped, lift_at, lift
+
+
+@njit(cache=True, nogil=True, error_model="numpy", fastmath=FAST)
+def gather_lifts(lift_ptr, lift_at, lift, W, low, high, out):
+    """Add the part of `W'R` that comes from lifts."""
+    for n in range(low, high):
+        for i in range(lift_ptr[n], lift_ptr[n + 1]):
+            for k in range(W.shape[1]):
+                out[n - low, k] += lift[i] * W[lift_at[i], k]
+
+
+@njit(cache=True, nogil=True, error_model="numpy", fastmath=FAST)
+def scatter_lifts(lift_ptr, lift_at, lift, order, H, points):
+    """Add the part of `R H'` that comes from lifts, period by period."""
+    for n in range(len(order)):
+        for i in range(lift_ptr[n], lift_ptr[n + 1]):
+            for k in range(H.shape[1]):
+                points[lift_at[i], k] += lift[i] * H[order[n], k]
+
+
+@njit(cache=True, nogil=True, error_model="numpy", fastmath=FAST)
+def _model(table, row, H, i, rank):
+    value = 0.0
+    for k in range(rank):
+        value += table[row, k] * H[i, k]
+    return value
 
 
 @njit(cache=True, nogil=True, error_model="numpy", fastmath=FAST)

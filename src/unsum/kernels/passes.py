@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numba import njit
 
-from unsum.kernels.implicit import FAST, fill_water, gather, project, scatter, settle
+from unsum.kernels.implicit import FAST, fill_water, gather, gather_lifts, project, settle
 from unsum.kernels.updates import hals, nenmf
 
 BLOCK = 128  # series handled together, so that what belongs to them stays in the first caches
@@ -13,53 +13,62 @@ BLOCK = 128  # series handled together, so that what belongs to them stays in th
 
 @njit(cache=True, nogil=True, error_model="numpy", fastmath=FAST)
 def pass_chunk(
-    indptr, start, stop, total, tau, lift_ptr, lift_at, lift, H, W, C, S, mixed, bound, lowest,
-    lows, width, update, n_inner, steps, points, gram, sums,
+    like, ptr, row, edge, total, share, order, tau, lift_ptr, lift_at, lift, H, W, C, S, mixed,
+    bound, lowest, lows, width, update, n_inner, steps, gram, sums,
 ):  # fmt: skip
     """Update the weights of a chunk and project, in place; return the new lifts.
 
-    `mixed` is `W'W_old` of the new and the old profiles, `S` is `W'W`. With `n_inner` zero only the
-    V step is done. `steps` and `points` receive `R H'`, `gram` receives `HH'`. `sums` has three
-    rows: objective, clipped and expanded readings; squared residuals at positive weights, by
-    profile; squared negative gradients at zero weights.
+    Series n of the chunk has the weights `H[order[n]]`. `mixed` is `W'W_old` of the new and the old
+    profiles, `S` is `W'W`. With `n_inner` zero only the V step is done. `steps` receives `R H'`
+    without lifts, `gram` receives `HH'`. `sums` has three rows: objective, clipped and expanded
+    readings; squared residuals at positive weights, by profile; squared negative gradients at zero
+    weights.
     """
     n_series, rank = H.shape
     new_ptr = np.zeros(n_series + 1, np.int64)
     new_at, new_lift = np.empty(len(lift_at), np.int32), np.empty(len(lift))
     weights, targets = np.empty((rank, BLOCK)), np.empty((rank, BLOCK))
+    rows, pulls = np.zeros((BLOCK, C.shape[1])), np.zeros((BLOCK, C.shape[1]))
     largest = 0
     for low in range(0, n_series, BLOCK):
-        largest = max(largest, indptr[min(low + BLOCK, n_series)] - indptr[low])
+        largest = max(largest, ptr[min(low + BLOCK, n_series)] - ptr[low])
     suspects = np.empty(largest, np.int64)
     for low in range(0, n_series, BLOCK):
         high = min(low + BLOCK, n_series)
         n = high - low
         for i in range(n):
             for k in range(rank):
-                weights[k, i] = H[low + i, k]
+                weights[k, i] = H[order[low + i], k]
         if n_inner > 0:
-            gather(indptr, start, stop, tau, lift_ptr, lift_at, lift, C, W, low, high, targets)
+            gather(like, ptr, row, tau, C, low, high, pulls)
+            gather_lifts(lift_ptr, lift_at, lift, W, low, high, pulls)
+            for i in range(n):
+                for k in range(rank):
+                    targets[k, i] = pulls[i, k]
             add_product(mixed, weights, n, targets)
             if update == 0:
                 hals(S, targets, weights, n, n_inner)
             else:
                 nenmf(S, bound, targets, weights, n, n_inner)
-            for i in range(n):
-                for k in range(rank):
-                    H[low + i, k] = weights[k, i]
+        for i in range(n):
+            for k in range(rank):
+                rows[i, k] = weights[k, i]
+                H[order[low + i], k] = weights[k, i]
         objective, n_suspects = project(
-            indptr, start, stop, total, C, lowest, lows, width, H, low, high, tau, suspects
+            like, ptr, row, total, share, C, lowest, rows, low, high, tau, steps, pulls, suspects
         )
-        change, n_clipped, new_at, new_lift = settle(
-            indptr, start, stop, total, W, H, low, high, tau, suspects, n_suspects,
-            new_ptr, new_at, new_lift,
+        change, n_expanded, n_clipped, new_at, new_lift = settle(
+            ptr, row, edge, total, C, W, lows, width, rows, low, high, tau, steps, pulls, suspects,
+            n_suspects, new_ptr, new_at, new_lift,
         )  # fmt: skip
+        gather_lifts(new_ptr, new_at, new_lift, W, low, high, pulls)
         sums[0, 0] += objective + change
         sums[0, 1] += n_clipped
-        sums[0, 2] += n_suspects
-        scatter(indptr, start, stop, tau, new_ptr, new_at, new_lift, H, low, high, steps, points)
-        gather(indptr, start, stop, tau, new_ptr, new_at, new_lift, C, W, low, high, targets)
-        _sum_up(weights, targets, n, gram, sums)
+        sums[0, 2] += n_expanded
+        for i in range(n):
+            for k in range(rank):
+                targets[k, i] = pulls[i, k]
+        sum_up(weights, targets, n, gram, sums)
     n_lifts = new_ptr[n_series]
     return new_ptr, new_at[:n_lifts].copy(), new_lift[:n_lifts].copy()
 
@@ -76,7 +85,7 @@ def add_product(matrix, x, n, out):
 
 
 @njit(cache=True, nogil=True, error_model="numpy", fastmath=FAST)
-def _sum_up(weights, gradients, n, gram, sums):
+def sum_up(weights, gradients, n, gram, sums):
     """Add a block's part of `HH'` and of the squared residuals of its weights."""
     rank = len(gram)
     for k in range(rank):

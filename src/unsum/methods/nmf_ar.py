@@ -61,13 +61,13 @@ class NMFAR(NMF):
         strength = choose_strength(self.strength, rho, readings.n_periods)
         switch = self.strength == "paper"
 
-        def make_chunk(own: slice, weights: np.ndarray) -> AutocorrelatedChunk:
+        def make(own: slice, weights: np.ndarray) -> AutocorrelatedChunk:
             return AutocorrelatedChunk(
                 readings[own], scale[own], weights, rho[own], strength[own], switch=switch
             )
 
         found = self._factorize(
-            readings, scale, make_chunk=make_chunk, threads=threads, progress=progress
+            readings, scale, make=make, threads=threads, progress=progress
         )
         return NMFARFit(
             found.W, found.H, scale, found.history, found.stop_reason, rho, strength, findings,
