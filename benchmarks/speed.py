@@ -27,13 +27,13 @@ from unsum.factorization.chunk_aligned import make_chunk
 from unsum.factorization.chunk_ar import AutocorrelatedChunk
 from unsum.factorization.loop import Descent, factorize, stretch
 from unsum.kernels.implicit import fill_water
-from unsum.kernels.updates import hals
 from unsum.methods.nmf import levels
 from unsum.methods.nmf_ar import choose_strength
 from unsum.readings import Readings
 
 RANK = 10
 THREADS = 2
+RUN = 5  # iterations in a row, as in a fit
 CONTROLLER = ThreadpoolController()  # looking for libraries takes milliseconds: once
 
 
@@ -106,6 +106,19 @@ def project_rows(indptr, start, stop, total, X, V, low, high):  # noqa: ANN001, 
                 V[n, start[d] + t] = max(0.0, x[t] + level)
 
 
+@njit(cache=True, nogil=True, fastmath=True)
+def sweep(S, g, x):  # noqa: ANN001, ANN201
+    """HALS over the rows of x, for all columns."""
+    gap = np.empty(x.shape[1])
+    for k in range(len(S)):
+        gap[:] = g[k]
+        for j in range(len(S)):
+            for i in range(x.shape[1]):
+                gap[i] -= S[k, j] * x[j, i]
+        for i in range(x.shape[1]):
+            x[k, i] = max(0.0, x[k, i] + gap[i] / S[k, k])
+
+
 class Dense:
     """The same iteration with V held: BLAS products, compiled projection and updates."""
 
@@ -135,7 +148,7 @@ class Dense:
     def step(self) -> None:
         gram = self.H @ self.H.T
         columns = np.ascontiguousarray(self.W.T)
-        hals(gram, np.ascontiguousarray(self.H @ self.V), columns, len(self.W), 1)
+        sweep(gram, np.ascontiguousarray(self.H @ self.V), columns)
         self.W = np.ascontiguousarray(columns.T)
         S = self.W.T @ self.W
         G = self.W.T @ self.V.T
@@ -143,7 +156,7 @@ class Dense:
 
         def update(low: int, high: int) -> None:
             h = np.ascontiguousarray(self.H[:, low:high])
-            hals(S, np.ascontiguousarray(G[:, low:high]), h, high - low, 1)
+            sweep(S, np.ascontiguousarray(G[:, low:high]), h)
             pieces[0 if low == 0 else 1] = h
 
         self._halves(update)
@@ -155,8 +168,8 @@ class Dense:
         _ = np.sum((self.H @ self.X) ** 2) + np.sum((self.W.T @ self.X.T) ** 2)
 
 
-def medians(steps: list[Callable[[], None]], repeats: int) -> list[float]:
-    """Median seconds of each step, run in turns."""
+def medians(steps: list[Callable[[], None]], repeats: int, run: int = 1) -> list[float]:
+    """Median seconds of each step, in turns: `run` of one, then `run` of the next."""
     for step in steps:
         step()
     taken: list[list[float]] = [[] for _ in steps]
@@ -164,15 +177,16 @@ def medians(steps: list[Callable[[], None]], repeats: int) -> list[float]:
         for i, step in enumerate(steps):
             time.sleep(0.05)  # threads of BLAS keep a core busy for a while after their work
             begun = time.perf_counter()
-            step()
-            taken[i].append(time.perf_counter() - begun)
+            for _ in range(run):
+                step()
+            taken[i].append((time.perf_counter() - begun) / run)
     return [float(np.median(times)) for times in taken]
 
 
 def implicit_seconds(readings: Readings, W: np.ndarray, H: np.ndarray, repeats: int) -> float:
     solver = Implicit(readings, W, H)
     with threadpool_limits(1, user_api="blas"):
-        return medians([solver.step], repeats)[0]
+        return medians([solver.step], repeats, RUN)[0]
 
 
 def compare(
@@ -187,7 +201,7 @@ def compare(
             with CONTROLLER.limit(limits=1, user_api="blas"):
                 implicit.step()
 
-        fast, slow = medians([alone, dense.step], repeats)
+        fast, slow = medians([alone, dense.step], repeats, RUN)
         wanted = f">= {target:g}" if clipped == 0 else "> 1"
         share = "clipped {:.1%}, expanded {:.1%}".format(*implicit.shares)
         print(
@@ -217,7 +231,7 @@ def autocorrelated_seconds(n: int, t: int, every: int, repeats: int) -> float:
             list(pool.map(lambda chunk: chunk.advance(shared), chunks))
 
         step(0)
-        return medians([step], repeats)[0]
+        return medians([step], repeats, RUN)[0]
 
 
 def theorem_1(repeats: int) -> float:

@@ -45,7 +45,7 @@ class AlignedChunk(Chunk):
         sums = _between(C, rank)
         tau = self.tau.reshape(self.shape)
         if shared.n_inner > 0:
-            self._update(shared, sums.T @ tau.T + shared.mixed @ H.T + self._lifts(shared).T)
+            self._update(shared, tau @ sums + H @ shared.mixed.T + self._lifts(shared))
         np.dot(H, sums.T, out=tau)
         suspects = np.empty(tau.size, np.int64)
         objective, n_suspects = meet(
@@ -69,15 +69,11 @@ class AlignedChunk(Chunk):
         return reduction
 
     def _update(self, shared: Shared, target: np.ndarray) -> None:
-        """`H = Update(W, H, V)` from `W'V`."""
-        from unsum.kernels.updates import hals, nenmf
+        """`H = Update(W, H, V)` from `V'W`."""
+        from unsum.kernels.updates import update_rows
 
-        columns = np.ascontiguousarray(self.weights.T)
-        if UPDATES.index(shared.update) == 0:
-            hals(shared.S, target, columns, len(self.weights), shared.n_inner)
-        else:
-            nenmf(shared.S, shared.bound, target, columns, len(self.weights), shared.n_inner)
-        self.weights[:] = columns.T
+        update = UPDATES.index(shared.update)
+        update_rows(update, shared.S, shared.bound, target, self.weights, shared.n_inner)
 
     def _lifts(self, shared: Shared) -> np.ndarray:
         """The part of W'R that comes from periods held at zero."""
@@ -117,7 +113,7 @@ class CompleteChunk(AlignedChunk):
         products = self.total @ sums
         if shared.n_inner > 0:
             elsewhere = shared.mixed - sums.T @ self.sums
-            self._update(shared, products.T + elsewhere @ H.T)
+            self._update(shared, products + H @ elsewhere.T)
         self.sums = sums
         own = sums.T @ sums
         reduction = Reduction.zeros(self.rows, rank)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from unsum.factorization.chunk import Reduction, Shared
+from unsum.factorization.chunk import UPDATES, Reduction, Shared
 from unsum.readings import Readings
 
 
@@ -35,18 +35,13 @@ class AutocorrelatedChunk:
     def advance(self, shared: Shared) -> Reduction:
         """One H update and V step (with `n_inner` zero, the V step alone)."""
         from unsum.kernels.autocorrelated import smooth_rows
-        from unsum.kernels.updates import hals, nenmf
+        from unsum.kernels.updates import update_rows
 
         W, S = shared.W, shared.S
-        n_series, rank = self.weights.shape
+        rank = self.weights.shape[1]
         if shared.n_inner > 0:
-            target = W.T @ self.V.T
-            columns = np.ascontiguousarray(self.weights.T)
-            if shared.update == "hals":
-                hals(S, target, columns, n_series, shared.n_inner)
-            else:
-                nenmf(S, shared.bound, target, columns, n_series, shared.n_inner)
-            self.weights[:] = columns.T
+            update = UPDATES.index(shared.update)
+            update_rows(update, S, shared.bound, self.V @ W, self.weights, shared.n_inner)
         H = self.weights
         strength = (
             np.where(self._misses(W, S), self.strength, 0.0) if self.switch else self.strength

@@ -54,9 +54,9 @@ def gather(like, ptr, row, tau, C, low, high, out):
         pull = zero(like)
         before = 0.0
         for e in range(ptr[n], ptr[n + 1]):
-            pull = add_multiple(pull, before - tau[e], load(like, C, row[e]))
+            pull = add_multiple(pull, before - tau[e], load(like, C, row[e], 0))
             before = tau[e]
-        store(out, n - low, pull)
+        store(out, n - low, 0, pull)
 
 
 @njit(cache=True, nogil=True, error_model="numpy", fastmath=FAST)
@@ -72,17 +72,14 @@ def project(like, ptr, row, total, share, C, lowest, H, low, high, tau, steps, o
     objective, n_suspects = 0.0, 0
     for n in range(low, high):
         first, last = ptr[n], ptr[n + 1]
-        if first == last:
-            store(out, n - low, zero(like))
-            continue
-        h = load(like, H, n - low)
-        floor = dot(h, load(like, lowest, 0))
-        here = load(like, C, row[first])
+        h = load(like, H, n - low, 0)
+        floor = dot(h, load(like, lowest, 0, 0))
+        here = load(like, C, row[first], 0)
         sum_here = dot(here, h)
         pull = zero(like)
         before = 0.0
         for e in range(first, last):
-            ahead = load(like, C, row[e + 1])
+            ahead = load(like, C, row[e + 1], 0)
             sum_ahead = dot(ahead, h)
             gap = total[e] - (sum_ahead - sum_here)
             level = gap * share[e]
@@ -92,9 +89,10 @@ def project(like, ptr, row, total, share, C, lowest, H, low, high, tau, steps, o
                 suspects[n_suspects] = e
                 n_suspects += 1
             pull = add_multiple(pull, before - level, here)
-            store(steps, row[e], add_multiple(load(like, steps, row[e]), level - before, h))
+            step = load(like, steps, row[e], 0)
+            store(steps, row[e], 0, add_multiple(step, level - before, h))
             before, sum_here, here = level, sum_ahead, ahead
-        store(out, n - low, pull)
+        store(out, n - low, 0, pull)
     return objective, n_suspects
 
 

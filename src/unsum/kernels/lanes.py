@@ -3,7 +3,8 @@
 Left to itself the compiler handles ten profiles one by one: it does not know how many there are. So
 tables are padded to whole lanes, four numbers each, and kernels are compiled for a number of lanes.
 They receive it as the length of a tuple (`lanes(rank)`), the first argument of `zero` and `load`;
-each operation below becomes one instruction for each lane.
+each operation below becomes one instruction for each lane. Nothing checks that a table is that
+wide.
 """
 
 from __future__ import annotations
@@ -66,11 +67,11 @@ def _pick(builder: Any, lane: Any, places: list[int]) -> Any:
     return builder.shuffle_vector(lane, ir.Constant(lane.type, ir.Undefined), mask)
 
 
-def _address(context: Any, builder: Any, table: Any, array: Any, row: Any) -> Any:
-    """Where a row of a table, contiguous and padded, begins."""
-    view = context.make_array(table)(context, builder, array)
-    zero = context.get_constant(types.intp, 0)
-    first = cgutils.get_item_pointer(context, builder, table, view, [row, zero], wraparound=False)
+def _address(context: Any, builder: Any, kinds: Any, args: Any) -> Any:
+    """Where a table has the number at (row, column), as the beginning of lanes."""
+    view = context.make_array(kinds[0])(context, builder, args[0])
+    place = [context.cast(builder, args[i], kinds[i], types.intp) for i in (1, 2)]
+    first = cgutils.get_item_pointer(context, builder, kinds[0], view, place, wraparound=False)
     return builder.bitcast(first, LANE.as_pointer())
 
 
@@ -89,30 +90,28 @@ def zero(typingctx, like):
 
 
 @intrinsic
-def load(typingctx, like, table, row):
-    """A row of a table."""
+def load(typingctx, like, table, row, column):
+    """The numbers of a table from (row, column) on."""
 
     def generate(context, builder, signature, args):
-        place = context.cast(builder, args[2], signature.args[2], types.intp)
-        address = _address(context, builder, signature.args[1], args[1], place)
+        address = _address(context, builder, signature.args[1:], args[1:])
         parts = [builder.load(_lane_at(builder, address, i), align=8) for i in range(len(like))]
         return _pack(builder, parts)
 
-    return Row(len(like))(like, table, row), generate
+    return Row(len(like))(like, table, row, column), generate
 
 
 @intrinsic
-def store(typingctx, table, row, values):
-    """Write a row of a table."""
+def store(typingctx, table, row, column, values):
+    """Write the numbers of a table from (row, column) on."""
 
     def generate(context, builder, signature, args):
-        place = context.cast(builder, args[1], signature.args[1], types.intp)
-        address = _address(context, builder, signature.args[0], args[0], place)
-        for i, part in enumerate(_unpack(builder, args[2])):
+        address = _address(context, builder, signature.args, args)
+        for i, part in enumerate(_unpack(builder, args[3])):
             builder.store(part, _lane_at(builder, address, i), align=8)
         return context.get_dummy_value()
 
-    return types.void(table, row, values), generate
+    return types.void(table, row, column, values), generate
 
 
 @intrinsic
@@ -130,6 +129,21 @@ def add_multiple(typingctx, row, factor, other):
         return _pack(builder, parts)
 
     return row(row, types.float64, other), generate
+
+
+@intrinsic
+def positive(typingctx, row):
+    """The larger of each number and zero."""
+
+    def generate(context, builder, signature, args):
+        nothing = ir.Constant(LANE, None)
+        parts = [
+            builder.select(builder.fcmp_ordered(">", x, nothing), x, nothing)
+            for x in _unpack(builder, args[0])
+        ]
+        return _pack(builder, parts)
+
+    return row(row), generate
 
 
 @intrinsic

@@ -6,9 +6,7 @@ import numpy as np
 from numba import njit
 
 from unsum.kernels.implicit import FAST, fill_water, gather, gather_lifts, project, settle
-from unsum.kernels.updates import hals, nenmf
-
-BLOCK = 128  # series handled together, so that what belongs to them stays in the first caches
+from unsum.kernels.updates import BLOCK, add_product, update_block
 
 
 @njit(cache=True, nogil=True, error_model="numpy", fastmath=FAST)
@@ -27,7 +25,7 @@ def pass_chunk(
     n_series, rank = H.shape
     new_ptr = np.zeros(n_series + 1, np.int64)
     new_at, new_lift = np.empty(len(lift_at), np.int32), np.empty(len(lift))
-    weights, targets = np.empty((rank, BLOCK)), np.empty((rank, BLOCK))
+    weights, targets = np.zeros((rank, BLOCK)), np.zeros((rank, BLOCK))
     rows, pulls = np.zeros((BLOCK, C.shape[1])), np.zeros((BLOCK, C.shape[1]))
     largest = 0
     for low in range(0, n_series, BLOCK):
@@ -46,10 +44,7 @@ def pass_chunk(
                 for k in range(rank):
                     targets[k, i] = pulls[i, k]
             add_product(mixed, weights, n, targets)
-            if update == 0:
-                hals(S, targets, weights, n, n_inner)
-            else:
-                nenmf(S, bound, targets, weights, n, n_inner)
+            update_block(update, S, bound, targets, weights, n, n_inner)
         for i in range(n):
             for k in range(rank):
                 rows[i, k] = weights[k, i]
@@ -71,17 +66,6 @@ def pass_chunk(
         sum_up(weights, targets, n, gram, sums)
     n_lifts = new_ptr[n_series]
     return new_ptr, new_at[:n_lifts].copy(), new_lift[:n_lifts].copy()
-
-
-@njit(cache=True, nogil=True, error_model="numpy", fastmath=FAST)
-def add_product(matrix, x, n, out):
-    """`out += matrix @ x` over the first n columns."""
-    rank = len(matrix)
-    for k in range(rank):
-        for j in range(rank):
-            factor = matrix[k, j]
-            for i in range(n):
-                out[k, i] += factor * x[j, i]
 
 
 @njit(cache=True, nogil=True, error_model="numpy", fastmath=FAST)

@@ -6,8 +6,7 @@ import numpy as np
 from numba import njit
 
 from unsum.kernels.implicit import FAST
-from unsum.kernels.passes import BLOCK, add_product
-from unsum.kernels.updates import hals, nenmf
+from unsum.kernels.updates import BLOCK, add_product, update_block
 
 
 @njit(cache=True, nogil=True)
@@ -44,7 +43,7 @@ def sum_steps(steps, points, W, residual, squares):
 def update_profiles(W, gram, bound, residual, update, n_inner, low, high, W_new):
     """`W = Update(W, H, V)` for a stretch of periods, from `V H' = W H H' + R H'`."""
     rank = W.shape[1]
-    columns, targets = np.empty((rank, BLOCK)), np.empty((rank, BLOCK))
+    columns, targets = np.zeros((rank, BLOCK)), np.zeros((rank, BLOCK))
     for begin in range(low, high, BLOCK):
         n = min(BLOCK, high - begin)
         for i in range(n):
@@ -52,10 +51,7 @@ def update_profiles(W, gram, bound, residual, update, n_inner, low, high, W_new)
                 columns[k, i] = W[begin + i, k]
                 targets[k, i] = residual[begin + i, k]
         add_product(gram, columns, n, targets)
-        if update == 0:
-            hals(gram, targets, columns, n, n_inner)
-        else:
-            nenmf(gram, bound, targets, columns, n, n_inner)
+        update_block(update, gram, bound, targets, columns, n, n_inner)
         for i in range(n):
             for k in range(rank):
                 W_new[begin + i, k] = columns[k, i]

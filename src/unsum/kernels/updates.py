@@ -1,10 +1,11 @@
 """Updates of one factor while the other and V are fixed.
 
-Both solve, for every column x of a block (rank, n), the nonnegative least squares problem
+Both solve, for every column x of a block, the nonnegative least squares problem
 
     minimise   x' S x / 2 - g' x   subject to   x >= 0,
 
-with S shared: for weights S = W'W and g = W'V, for profiles S = HH' and g = H V'.
+with S shared: for weights S = W'W and g = W'V, for profiles S = HH' and g = H V'. A block has
+`BLOCK` columns, of which n are in use: so many fit into the first caches.
 """
 
 from __future__ import annotations
@@ -12,27 +13,65 @@ from __future__ import annotations
 import numpy as np
 from numba import njit
 
+from unsum.kernels.lanes import WIDTH, add_multiple, load, positive, store
+
 FAST = {"reassoc", "contract"}
+BLOCK = 128
+TILE = (0, 0, 0, 0)  # lanes of columns that are worked on together
+
+
+@njit(cache=True, nogil=True, error_model="numpy", fastmath=FAST)
+def update_block(update, S, bound, g, x, n, n_inner):
+    """The update of this number, for n columns of a block."""
+    if update == 0:
+        hals(S, g, x, n, n_inner)
+    else:
+        nenmf(S, bound, g, x, n, n_inner)
+
+
+@njit(cache=True, nogil=True, error_model="numpy", fastmath=FAST)
+def update_rows(update, S, bound, targets, rows, n_inner):
+    """The update of every row of an array, in place."""
+    n_rows, rank = rows.shape
+    x, g = np.zeros((rank, BLOCK)), np.zeros((rank, BLOCK))
+    for low in range(0, n_rows, BLOCK):
+        n = min(BLOCK, n_rows - low)
+        for i in range(n):
+            for k in range(rank):
+                x[k, i] = rows[low + i, k]
+                g[k, i] = targets[low + i, k]
+        update_block(update, S, bound, g, x, n, n_inner)
+        for i in range(n):
+            for k in range(rank):
+                rows[low + i, k] = x[k, i]
 
 
 @njit(cache=True, nogil=True, error_model="numpy", fastmath=FAST)
 def hals(S, g, x, n, n_sweeps):
-    """Hierarchical alternating least squares: one profile after the other, for n columns."""
+    """Hierarchical alternating least squares: one profile after the other."""
     rank = len(S)
-    gap = np.empty(n)
-    for _ in range(n_sweeps):
+    for at in range(0, n, WIDTH * len(TILE)):
+        for _ in range(n_sweeps):
+            for k in range(rank):
+                if S[k, k] <= 0.0:
+                    continue
+                gap = load(TILE, g, k, at)
+                for j in range(rank):
+                    gap = add_multiple(gap, -S[k, j], load(TILE, x, j, at))
+                here = load(TILE, x, k, at)
+                store(x, k, at, positive(add_multiple(here, 1.0 / S[k, k], gap)))
+
+
+@njit(cache=True, nogil=True, error_model="numpy", fastmath=FAST)
+def add_product(matrix, x, n, out):
+    """`out += matrix @ x` for n columns of a block."""
+    rank = len(matrix)
+    for at in range(0, n, WIDTH * len(TILE)):
         for k in range(rank):
-            if S[k, k] <= 0.0:
-                continue
-            for i in range(n):
-                gap[i] = g[k, i]
+            row = load(TILE, out, k, at)
             for j in range(rank):
-                factor = S[k, j]
-                for i in range(n):
-                    gap[i] -= factor * x[j, i]
-            scale = 1.0 / S[k, k]
-            for i in range(n):
-                x[k, i] = max(0.0, x[k, i] + scale * gap[i])
+                row = add_multiple(row, matrix[k, j], load(TILE, x, j, at))
+            store(out, k, at, row)
 
 
 @njit(cache=True, nogil=True, error_model="numpy", fastmath=FAST)
