@@ -17,7 +17,8 @@ from unsum.errors import ParameterError
 from unsum.readings import Readings
 
 CHUNK = 256
-MIN_CHUNKS, MAX_CHUNKS = 8, 32
+CHUNK_READINGS = 16_384
+MIN_CHUNKS, MAX_CHUNKS = 4, 64
 BLOCK_VALUES = 1 << 20
 
 Result = TypeVar("Result")
@@ -26,10 +27,11 @@ Result = TypeVar("Result")
 def chunk_bounds(readings: Readings) -> list[tuple[int, int]]:
     """The chunks whose sums are formed one by one, and then added in order.
 
-    Multiples of 256 series. At most 32 of them, and fewer where a chunk would have few readings for
-    its sums over periods; they depend on the numbers of series, readings and periods alone.
+    Multiples of 256 series, with so many readings that the rest of a chunk's work is small. They
+    depend on the numbers of series, readings and periods alone.
     """
-    most = min(MAX_CHUNKS, max(MIN_CHUNKS, readings.n_readings // (4 * readings.n_periods)))
+    enough = max(CHUNK_READINGS, 4 * readings.n_periods)
+    most = min(MAX_CHUNKS, max(MIN_CHUNKS, readings.n_readings // enough))
     size = CHUNK * max(1, -(-readings.n_series // (CHUNK * most)))
     return [(low, min(low + size, readings.n_series)) for low in range(0, readings.n_series, size)]
 

@@ -136,48 +136,50 @@ def settle(
     and the arrays of lifts, which may have grown.
     """
     rank = W.shape[1]
-    x = np.empty(len(W))
-    change, n_expanded, n_clipped, place = 0.0, 0, 0, 0
-    n_lifts = lift_ptr[low]
-    for n in range(low, high):
+    x = np.empty(len(W) if n_suspects else 0)
+    change, n_expanded, n_clipped = 0.0, 0, 0
+    n, n_lifts = low, lift_ptr[low]
+    for place in range(n_suspects):
+        e = suspects[place]
+        while ptr[n + 1] <= e:
+            n += 1
+            lift_ptr[n] = n_lifts
         i = n - low
-        while place < n_suspects and suspects[place] < ptr[n + 1]:
-            e = suspects[place]
-            place += 1
-            first, length = edge[e], edge[e + 1] - edge[e]
-            if length == 1:
-                continue
-            bound = np.inf
-            for stretch in range(first // width, (first + length - 1) // width + 1):
-                bound = min(bound, _model(lows, stretch, H, i, rank))
-            if tau[e] + bound >= 0.0:
-                continue
-            n_expanded += 1
-            smallest = np.inf
-            for t in range(length):
-                x[t] = _model(W, first + t, H, i, rank)
-                smallest = min(smallest, x[t])
-            if tau[e] + smallest >= 0.0:
-                continue
-            n_clipped += 1
-            level = fill_water(x, length, total[e])
-            if n_lifts + length > len(lift_at):
-                lift_at = grow(lift_at, n_lifts + length)
-                lift = grow(lift, n_lifts + length)
-            change += (level * level - tau[e] * tau[e]) * length
-            shift = level - tau[e]
-            tau[e] = level
-            for k in range(rank):
-                steps[row[e], k] += shift * H[i, k]
-                steps[row[e + 1], k] -= shift * H[i, k]
-                out[i, k] += shift * (C[row[e + 1], k] - C[row[e], k])
-            for t in range(length):
-                if x[t] + level < 0.0:
-                    lift_at[n_lifts] = first + t
-                    lift[n_lifts] = -(x[t] + level)
-                    n_lifts += 1
-                    change += x[t] * x[t] - level * level
-        lift_ptr[n + 1] = n_lifts
+        first, length = edge[e], edge[e + 1] - edge[e]
+        if length == 1:
+            continue
+        bound = np.inf
+        for stretch in range(first // width, (first + length - 1) // width + 1):
+            bound = min(bound, _model(lows, stretch, H, i, rank))
+        if tau[e] + bound >= 0.0:
+            continue
+        n_expanded += 1
+        smallest = np.inf
+        for t in range(length):
+            x[t] = _model(W, first + t, H, i, rank)
+            smallest = min(smallest, x[t])
+        if tau[e] + smallest >= 0.0:
+            continue
+        n_clipped += 1
+        level = fill_water(x, length, total[e])
+        if n_lifts + length > len(lift_at):
+            lift_at = grow(lift_at, n_lifts + length)
+            lift = grow(lift, n_lifts + length)
+        change += (level * level - tau[e] * tau[e]) * length
+        shift = level - tau[e]
+        tau[e] = level
+        for k in range(rank):
+            steps[row[e], k] += shift * H[i, k]
+            steps[row[e + 1], k] -= shift * H[i, k]
+            out[i, k] += shift * (C[row[e + 1], k] - C[row[e], k])
+        for t in range(length):
+            if x[t] + level < 0.0:
+                lift_at[n_lifts] = first + t
+                lift[n_lifts] = -(x[t] + level)
+                n_lifts += 1
+                change += x[t] * x[t] - level * level
+    for m in range(n, high):
+        lift_ptr[m + 1] = n_lifts
     return change, n_expanded, n_clipped, lift_at, lift
 
 
