@@ -97,33 +97,6 @@ def project(like, ptr, row, total, share, C, lowest, H, low, high, tau, steps, o
 
 
 @njit(cache=True, nogil=True, error_model="numpy", fastmath=FAST)
-def meet(total, share, floors, tau, suspects):
-    """The V step as in `project`, where all series have the same edges.
-
-    `tau` (series, edges) holds the model's totals and receives the levels; `floors` are lower
-    bounds of the model of each series.
-    """
-    objective, n_suspects = 0.0, 0
-    n_series, n_edges = tau.shape
-    for n in range(n_series):
-        squares = 0.0
-        smallest = 0.0
-        for m in range(n_edges):
-            gap = total[n * n_edges + m] - tau[n, m]
-            level = gap * share[m]
-            squares += gap * level
-            smallest = min(smallest, level)
-            tau[n, m] = level
-        objective += squares
-        if smallest + floors[n] < 0.0:
-            for m in range(n_edges):
-                if tau[n, m] + floors[n] < 0.0:
-                    suspects[n_suspects] = n * n_edges + m
-                    n_suspects += 1
-    return objective, n_suspects
-
-
-@njit(cache=True, nogil=True, error_model="numpy", fastmath=FAST)
 def settle(
     ptr, row, edge, total, C, W, lows, width, H, low, high, tau, steps, out, suspects, n_suspects,
     lift_ptr, lift_at, lift,
