@@ -21,11 +21,12 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import numpy as np
+import scipy.linalg.cython_blas  # noqa: F401 (compiled products use it; seen by CONTROLLER below)
 from numba import njit
 from threadpoolctl import ThreadpoolController
 
 from unsum.engine import chunk_bounds
-from unsum.factorization.autocorrelation import project_autocorrelation
+from unsum.factorization.autocorrelation import LAG_1, project_autocorrelation
 from unsum.factorization.chunk import Shared
 from unsum.factorization.chunk_aligned import make_chunk
 from unsum.factorization.chunk_ar import AutocorrelatedChunk
@@ -225,7 +226,7 @@ def autocorrelated_seconds(n: int, t: int, every: int, repeats: int) -> float:
     strength = choose_strength(None, rho, t)
     chunks = [
         AutocorrelatedChunk(
-            readings[a:z], scale[a:z], H[a:z], rho[a:z], strength[a:z], switch=False
+            readings[a:z], scale[a:z], H[a:z], LAG_1, rho[a:z], strength[a:z], switch=False
         )
         for a, z in chunk_bounds(readings)
     ]

@@ -85,7 +85,7 @@ def residuals(V, W, H):
     return printed, printed + zeros
 
 
-def autocorrelated(x0, strength, rho, start, stop, total):
+def autocorrelated(x0, strength, lags, rho, start, stop, total):
     """Theorem 2 with nonnegativity: dense, by active sets, and checked for optimality.
 
     Minimises ||x - x0||^2 - lambda x' Delta_rho x subject to the readings and x >= 0, the second
@@ -95,7 +95,9 @@ def autocorrelated(x0, strength, rho, start, stop, total):
     covered = np.zeros(n)
     for low, high in zip(start, stop, strict=True):
         covered[low:high] = 1
-    delta = np.eye(n, k=1) + np.eye(n, k=-1) - 2 * rho * np.eye(n)
+    delta = -2 * rho * np.eye(n)
+    for lag, share in lags.items():
+        delta += share * (np.eye(n, k=lag) + np.eye(n, k=-lag))
     M = np.eye(n) - strength * delta * np.outer(covered, covered)
     A = np.array(
         [[low <= t < high for t in range(n)] for low, high in zip(start, stop, strict=True)]
@@ -123,7 +125,7 @@ def autocorrelated(x0, strength, rho, start, stop, total):
     raise AssertionError("the active sets cycle; choose another problem")
 
 
-def algorithm_2(W, H, readings, totals, rho, strength, update, n_inner, n_iterations):
+def algorithm_2(W, H, readings, totals, lags, rho, strength, update, n_inner, n_iterations):
     """Yields (V, W, H) before the first iteration and after each; lambda is frozen."""
 
     def pull(X):
@@ -131,8 +133,9 @@ def algorithm_2(W, H, readings, totals, rho, strength, update, n_inner, n_iterat
         for n in range(X.shape[1]):
             own = slice(readings.indptr[n], readings.indptr[n + 1])
             V[:, n] = autocorrelated(
-                X[:, n], strength[n], rho[n], readings.start[own], readings.stop[own], totals[own]
-            )
+                X[:, n], strength[n], lags, rho[n], readings.start[own], readings.stop[own],
+                totals[own],
+            )  # fmt: skip
         return V
 
     V = pull(W @ H)

@@ -117,6 +117,21 @@ def _strength(text: str | None) -> float | str | None:
         raise ParameterError(f"--strength must be a number or 'paper'; got {text!r}.") from None
 
 
+def _lags(text: str | None) -> list[int] | dict[int, float] | None:
+    """Lags such as `1,7`, or with weights `1:0.7,7:0.3`."""
+    if text is None:
+        return None
+    try:
+        pairs = [part.split(":") for part in text.split(",")]
+        if any(len(pair) > 1 for pair in pairs):
+            return {int(lag): float(weight) for lag, weight in pairs}
+        return [int(pair[0]) for pair in pairs]
+    except ValueError:
+        raise ParameterError(
+            f"--lags must be like 1,7 or, with weights, 1:0.7,7:0.3; got {text!r}."
+        ) from None
+
+
 def _integer(option: str, text: str | None) -> int | None:
     if text is None:
         return None
@@ -143,6 +158,10 @@ def recover(
     ] = None,
     seed: Annotated[
         int | None, typer.Option(help="nmf, nmf-ar: seed of random profiles.", min=0)
+    ] = None,
+    lags: Annotated[
+        str | None,
+        typer.Option(help="nmf-ar: lags that count, such as 1,7; with weights 1:0.7,7:0.3."),
     ] = None,
     rho: Annotated[
         float | None, typer.Option(help="nmf-ar: the autocorrelation of every series.")
@@ -188,7 +207,7 @@ def recover(
     options = _options(freq, tz, inclusive_end, snap, from_, to, columns, date_format, decimal)
     given = {
         "rank": rank, "update": update, "max_iter": max_iter, "tol": tol, "start": start_from,
-        "seed": seed, "rho": rho, "strength": _strength(strength),
+        "seed": seed, "lags": _lags(lags), "rho": rho, "strength": _strength(strength),
     }  # fmt: skip
     settings = {name: value for name, value in given.items() if value is not None}
     screen = _screen(json)

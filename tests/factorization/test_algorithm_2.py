@@ -23,12 +23,15 @@ from unsum.readings import Readings
 from unsum.recovering import recover
 
 
-def run(readings, scale, W, H, rho, strength, **settings):
+LAGS = {"one": {1: 1.0}, "week": {1: 0.6, 7: 0.4}, "third": {3: 1.0}}
+
+
+def run(readings, scale, W, H, lags, rho, strength, **settings):
     chunks = []
 
     def make(own, weights):
         chunk = AutocorrelatedChunk(
-            readings[own], scale[own], weights, rho[own], strength[own], switch=False
+            readings[own], scale[own], weights, lags, rho[own], strength[own], switch=False
         )
         chunks.append(chunk)
         return chunk
@@ -38,18 +41,21 @@ def run(readings, scale, W, H, rho, strength, **settings):
 
 
 @pytest.mark.parametrize("case", CASES)
-@pytest.mark.parametrize("update", ["hals", "nenmf"])
-def test_the_solver_follows_the_printed_algorithm(case, update):
+@pytest.mark.parametrize(
+    ("update", "kind"), [("hals", "one"), ("nenmf", "one"), ("hals", "week"), ("hals", "third")]
+)
+def test_the_solver_follows_the_printed_algorithm(case, update, kind):
+    lags = LAGS[kind]
     readings = random_readings(5, n_series=10, **{"n_periods": 30, **CASES[case]})
     scale, W, H = start_of(readings, 3, seed=1)
     rho = np.random.default_rng(2).uniform(0.2, 0.9, 10)
-    strength = choose_strength(None, rho, readings.n_periods)
+    strength = choose_strength(None, rho, readings.n_periods, lags)
     unit = np.where(scale > 0, scale, 1.0)[readings.series_of_readings()]
     totals = readings.total / unit
-    naive = list(algorithm_2(W, H.T, readings, totals, rho, strength, update, 2, 50))
+    naive = list(algorithm_2(W, H.T, readings, totals, lags, rho, strength, update, 2, 50))
     for n_iterations in (0, 1, 10, 50):
         found, V_found = run(
-            readings, scale, W, H, rho, strength, update=update, n_inner=2,
+            readings, scale, W, H, lags, rho, strength, update=update, n_inner=2,
             max_iter=n_iterations, tol=0.0,
         )  # fmt: skip
         V, W_naive, H_naive = naive[n_iterations]
@@ -58,7 +64,9 @@ def test_the_solver_follows_the_printed_algorithm(case, update):
         np.testing.assert_allclose(found.W, W_naive, rtol=1e-7, atol=1e-8 * W_naive.max())
         gap = np.sum((V - W_naive @ H_naive) ** 2)
         seen = V * readings.covered().T
-        squares, products = np.sum(seen**2, axis=0), np.sum(seen[1:] * seen[:-1], axis=0)
+        squares, products = np.sum(seen**2, axis=0), np.zeros(10)
+        for lag, share in lags.items():
+            products += share * np.sum(seen[lag:] * seen[:-lag], axis=0)
         objective = gap - np.sum(strength * 2 * (products - rho * squares))
         assert found.history["objective"][-1] == pytest.approx(objective, rel=1e-7, abs=1e-9)
 
@@ -75,8 +83,8 @@ def test_where_nothing_is_negative_the_v_step_is_theorem_2_as_printed(seed):
     rho, strength = np.array([0.3]), np.array([0.2])
     V = np.empty((1, 30))
     smooth_rows(
-        readings.indptr, readings.start, readings.stop, totals, X, rho, strength, V,
-        np.zeros((1, 30), bool),
+        readings.indptr, readings.start, readings.stop, totals, X, np.array([1]), np.ones(1), rho,
+        strength, V, np.zeros((1, 30), bool),
     )  # fmt: skip
     printed = solve_printed(X[0], 0.2, 0.3, readings.start, readings.stop, totals)
     assert printed.min() > 0
@@ -86,11 +94,13 @@ def test_where_nothing_is_negative_the_v_step_is_theorem_2_as_printed(seed):
 @pytest.mark.parametrize("update", ["hals", "nenmf"])
 @pytest.mark.parametrize("scale", [True, False])
 @pytest.mark.parametrize("strength", [None, 0.2])
-def test_the_objective_never_rises_when_lambda_is_frozen(update, scale, strength):
+@pytest.mark.parametrize("lags", [(1,), (1, 7)])
+def test_the_objective_never_rises_when_lambda_is_frozen(update, scale, strength, lags):
     for seed, shape in ((1, 0.3), (2, 30.0)):
         readings = random_readings(seed, n_series=20, shape=shape)
         method = NMFAR(
-            rank=3, update=update, scale=scale, strength=strength, rho=0.7, max_iter=60, tol=1e-9
+            rank=3, update=update, scale=scale, strength=strength, lags=lags, rho=0.7, max_iter=60,
+            tol=1e-9,
         )
         objective = method.fit(readings).history["objective"]
         assert len(objective) > 5
@@ -142,6 +152,9 @@ def test_rho_is_kept_below_what_is_possible_and_said():
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
+        ({"lags": ()}, "at least one lag"),
+        ({"lags": (0,)}, "whole numbers of at least 1; got 0"),
+        ({"lags": {7: -1.0}}, "weight of lag 7 must be positive"),
         ({"rho": 2.0}, "rho must lie between -1 and 1"),
         ({"rho": "high"}, "rho must be a number"),
         ({"rho": [0.5, 0.6]}, "one for each of 7 series"),

@@ -18,14 +18,19 @@ def random_problem(seed):
     total = (end - begin) * (0.02 + rng.gamma(0.4, 1.0, len(begin)))
     total[rng.random(len(begin)) < 0.1] = 0.0
     total[0] += 0.5
-    coupling = rng.uniform(-1, 1, n)
-    diagonal = 0.1 + np.abs(coupling) + np.abs(np.roll(coupling, 1))
+    coupling = rng.uniform(-1, 1, (n, int(rng.integers(1, 5)))) * (rng.random((n, 1)) < 0.9)
+    diagonal = 0.1 + np.abs(dense(np.zeros(n), coupling)).sum(axis=0)
     linear = rng.normal(0, 1, n)
     return diagonal, coupling, linear, begin, end, total
 
 
 def dense(diagonal, coupling):
-    return np.diag(diagonal) + np.diag(coupling[:-1], 1) + np.diag(coupling[:-1], -1)
+    """The matrix; what would reach past the last period is left out."""
+    matrix = np.diag(diagonal)
+    for j in range(min(coupling.shape[1], len(diagonal) - 1)):
+        beside = coupling[: len(diagonal) - j - 1, j]
+        matrix += np.diag(beside, j + 1) + np.diag(beside, -j - 1)
+    return matrix
 
 
 @pytest.mark.parametrize("seed", range(60))
@@ -48,9 +53,9 @@ def test_active_sets_and_interior_points_agree_from_any_first_set(seed):
     v, other = np.empty(len(problem[0])), np.empty(len(problem[0]))
     solve_chain(*problem, v)
     zero = np.random.default_rng(seed).random(len(v)) < 0.3
-    solve_nonnegative(*problem, other, zero, make_workspace(len(v)))
+    solve_nonnegative(*problem, other, zero, make_workspace(len(v), problem[1].shape[1]))
     np.testing.assert_allclose(other, v, atol=1e-6)
-    again = solve_nonnegative(*problem, v, zero, make_workspace(len(v)))
+    again = solve_nonnegative(*problem, v, zero, make_workspace(len(v), problem[1].shape[1]))
     assert again == 1
     np.testing.assert_allclose(v, other, atol=1e-12)
 
@@ -61,7 +66,7 @@ def test_active_sets_seldom_need_interior_points():
         problem = random_problem(seed)
         v = np.empty(len(problem[0]))
         zero = np.zeros(len(v), bool)
-        steps.append(solve_nonnegative(*problem, v, zero, make_workspace(len(v))))
+        steps.append(solve_nonnegative(*problem, v, zero, make_workspace(len(v), problem[1].shape[1])))
     assert np.mean(np.array(steps) < 0) < 0.02
 
 
@@ -74,7 +79,7 @@ def test_chain_program_satisfies_its_optimality_conditions(seed, solver):
         solve_chain(diagonal, coupling, linear, begin, end, total, v)
     else:
         zero = np.zeros(len(v), bool)
-        room = make_workspace(len(v))
+        room = make_workspace(len(v), coupling.shape[1])
         solve_nonnegative(diagonal, coupling, linear, begin, end, total, v, zero, room)
     gradient = dense(diagonal, coupling) @ v - linear
     assert v.min() >= 0

@@ -2,11 +2,13 @@
 
 The constraint is `sum_t v[t+1] v[t] >= rho sum_t v[t]^2`, that is `v' Delta_rho v >= 0` with
 `Delta_rho = Delta + Delta' - 2 rho I`. Its eigenvectors are sines, its eigenvalues
-`delta_t = 2 cos(t pi / (T + 1)) - 2 rho`.
+`delta_t = 2 cos(t pi / (T + 1)) - 2 rho`. With several lags, each with a share, Delta is the
+weighted sum of the shifts; the theorems are for lag 1.
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -14,16 +16,58 @@ import numpy as np
 from unsum.errors import ParameterError
 
 
-def largest_autocorrelation(n_periods: int) -> float:
-    """No nonzero series of this length has a larger (uncentred, lag 1) autocorrelation."""
-    return float(np.cos(np.pi / (n_periods + 1)))
+LAG_1 = {1: 1.0}
 
 
-def autocorrelation(values: np.ndarray) -> np.ndarray:
-    """The lag-1 autocorrelation along the last axis: T - 1 products over T squares, uncentred."""
+def share_lags(given: Any, n_periods: int) -> dict[int, float]:
+    """The share of each lag, adding up to one: equal for a list of lags, or as a mapping has them.
+
+    Lags that do not fit into the window are left out, except when none is left.
+    """
+    shares = dict(given) if isinstance(given, Mapping) else dict.fromkeys(given, 1.0)
+    for lag, share in shares.items():
+        if not isinstance(lag, int | np.integer) or lag < 1:
+            raise ParameterError(f"lags must be whole numbers of at least 1; got {lag!r}.")
+        if not isinstance(share, int | float | np.number) or not 0 < share < np.inf:
+            raise ParameterError(f"the weight of lag {lag} must be positive; got {share!r}.")
+    if not shares:
+        raise ParameterError("lags must name at least one lag.")
+    fitting = {int(lag): float(share) for lag, share in sorted(shares.items()) if lag < n_periods}
+    total = sum(fitting.values())
+    return {lag: share / total for lag, share in fitting.items()} or LAG_1
+
+
+def largest_autocorrelation(n_periods: int, lags: Mapping[int, float] = LAG_1) -> float:
+    """No nonzero series of this length has a larger (uncentred) autocorrelation.
+
+    For a single lag the periods fall apart into chains, of which the longest counts. Otherwise it
+    is the largest eigenvalue of a banded matrix, found from one, which bounds it.
+    """
+    from scipy.sparse import diags_array
+    from scipy.sparse.linalg import eigsh
+
+    if len(lags) == 1 or n_periods <= 2:
+        (lag,) = lags if len(lags) == 1 else (1,)
+        return float(np.cos(np.pi / (-(-n_periods // lag) + 1)))
+    shares = [share / 2 for share in lags.values()]
+    matrix = diags_array(
+        shares + shares, offsets=[*lags, *(-lag for lag in lags)], shape=(n_periods, n_periods)
+    )
+    value = eigsh(
+        matrix.tocsc(), k=1, sigma=1.0, v0=np.ones(n_periods), return_eigenvectors=False
+    )
+    return float(value[0])
+
+
+def autocorrelation(values: np.ndarray, lags: Mapping[int, float] = LAG_1) -> np.ndarray:
+    """The uncentred autocorrelation along the last axis: T - lag products over T squares, weighted
+    over lags.
+    """
     values = np.asarray(values, np.float64)
     squares = np.sum(values**2, axis=-1)
-    products = np.sum(values[..., 1:] * values[..., :-1], axis=-1)
+    products = np.zeros_like(squares)
+    for lag, share in lags.items():
+        products += share * np.sum(values[..., lag:] * values[..., :-lag], axis=-1)
     ratio: np.ndarray = np.divide(products, squares, out=np.zeros_like(squares), where=squares > 0)
     return ratio
 
@@ -107,7 +151,7 @@ def solve_printed(
         )
     x = np.empty(n)
     solve_equality(
-        np.full(n, 1 + 2 * strength * rho), np.full(n, -strength), np.asarray(x0, np.float64),
+        np.full(n, 1 + 2 * strength * rho), np.full((n, 1), -strength), np.asarray(x0, np.float64),
         np.asarray(start), np.asarray(stop), np.asarray(total, np.float64), x,
     )  # fmt: skip
     return x

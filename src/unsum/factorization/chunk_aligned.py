@@ -30,6 +30,9 @@ class AlignedChunk(Chunk):
     """The same state and the same iteration as `Chunk`, with totals and tau as matrices."""
 
     def __init__(self, part: Readings, scale: np.ndarray, weights: np.ndarray) -> None:
+        import scipy.linalg.cython_blas  # noqa: F401 (compiled products use it; it must be there
+        # before threads of BLAS are limited)
+
         super().__init__(part, scale, weights)
         n_edges = int(self.ptr[1])
         self.share = self.share[:n_edges]

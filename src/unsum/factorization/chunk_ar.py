@@ -20,6 +20,7 @@ class AutocorrelatedChunk:
         part: Readings,
         scale: np.ndarray,
         weights: np.ndarray,
+        lags: dict[int, float],
         rho: np.ndarray,
         strength: np.ndarray,
         *,
@@ -28,7 +29,7 @@ class AutocorrelatedChunk:
         self.indptr, self.start, self.stop = part.indptr, part.start, part.stop
         self.total = part.total / np.repeat(np.where(scale > 0, scale, 1.0), np.diff(part.indptr))
         self.weights = weights
-        self.rho, self.strength, self.switch = rho, strength, switch
+        self.lags, self.rho, self.strength, self.switch = lags, rho, strength, switch
         self.V = np.zeros((part.n_series, part.n_periods))
         self.zero = np.zeros(self.V.shape, np.bool_)
 
@@ -47,8 +48,8 @@ class AutocorrelatedChunk:
             np.where(self._misses(W, S), self.strength, 0.0) if self.switch else self.strength
         )
         objective, n_clipped = smooth_rows(
-            self.indptr, self.start, self.stop, self.total, H @ W.T, self.rho, strength, self.V,
-            self.zero,
+            self.indptr, self.start, self.stop, self.total, H @ W.T, np.array(list(self.lags)),
+            np.array(list(self.lags.values())), self.rho, strength, self.V, self.zero,
         )  # fmt: skip
         reduction = Reduction.zeros(np.empty(0, np.int64), rank)
         reduction.gram = H.T @ H
@@ -61,7 +62,7 @@ class AutocorrelatedChunk:
 
     def _misses(self, W: np.ndarray, S: np.ndarray) -> np.ndarray:
         """Whether `h' W' Delta_rho W h < 0`, a form of size K x K."""
-        lagged = W[1:].T @ W[:-1]
+        lagged = sum(share * W[lag:].T @ W[:-lag] for lag, share in self.lags.items())
         form = lagged + lagged.T
         H = self.weights
         value = np.sum((H @ form) * H, axis=1) - 2 * self.rho * np.sum((H @ S) * H, axis=1)

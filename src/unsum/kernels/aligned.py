@@ -7,7 +7,6 @@ edges, `(C[stop] - C[start])`. One call for a chunk, so that threads do not wait
 from __future__ import annotations
 
 import numpy as np
-import scipy.linalg.cython_blas  # noqa: F401 (np.dot calls it: loaded early, it obeys limits on threads)
 from numba import njit
 
 from unsum.kernels.implicit import FAST, gather_lifts, settle

@@ -1,15 +1,16 @@
 """Quadratic programs over a chain of periods, in time proportional to the chain.
 
-Minimise `v'Qv / 2 - f'v` subject to the readings `A v = b` and `v >= 0`, with Q symmetric,
-tridiagonal, and positive definite where `A v = 0`. A primal-dual interior point method
-(Mehrotra's predictor and corrector); every step solves the system
+Minimise `v'Qv / 2 - f'v` subject to the readings `A v = b` and `v >= 0`, with Q symmetric, banded,
+and positive definite where `A v = 0`. `coupling[t, j]` is the entry of Q between the periods t and
+t + j + 1. Everything rests on the system
 
     [Q + theta   -A'] [dv]
     [  -A         0 ] [dy]
 
-by elimination along the chain. The multiplier of a reading is eliminated right after its last
-period, so each period carries one extra entry, its coupling to that multiplier, and no pivoting
-is needed: pivots of periods stay positive, those of multipliers negative.
+which is solved by elimination along the chain. The multiplier of a reading is eliminated right after
+its last period. Until then every period carries one extra entry, its coupling to that multiplier,
+and so do as many periods after the reading as the band is wide (`reach`). No pivoting is needed:
+pivots of periods stay positive, those of multipliers negative.
 """
 
 from __future__ import annotations
@@ -23,9 +24,9 @@ MAX_SWITCHES = 25
 
 
 @njit(cache=True, nogil=True)
-def make_workspace(n):
+def make_workspace(n, width):
     """Room for `solve_nonnegative` on chains of n periods, to be used again and again."""
-    return np.empty((2, n)), np.empty(n, np.int64), np.empty(n, np.bool_)
+    return np.empty(n, np.int64), np.empty(n, np.bool_), _make_factor(n, 0, width)
 
 
 @njit(cache=True, nogil=True)
@@ -37,11 +38,11 @@ def solve_nonnegative(diagonal, coupling, linear, begin, end, total, v, zero, wo
     where it begins and receives the final set, so a nearby problem is solved in a step or two. It
     almost always ends; where it cycles, interior points take over.
     """
-    n, m = len(v), len(begin)
-    pivots, owner, free = workspace
-    pivot, carried = pivots[0], pivots[1]
+    n, m, width = len(v), len(begin), coupling.shape[1]
+    owner, free, room = workspace
+    factor = room[0], room[1], room[2], np.empty(m), np.empty((m, width))
     owner[:] = -1
-    pivot_y, coupling_y, multiplier = np.empty(m), np.empty(m), np.empty(m)
+    multiplier = np.empty(m)
     largest = 0.0
     for d in range(m):
         largest = max(largest, total[d] / (end[d] - begin[d]))
@@ -56,11 +57,8 @@ def solve_nonnegative(diagonal, coupling, linear, begin, end, total, v, zero, wo
         for d in range(m):  # a reading with a total needs a period to put it in
             if total[d] > NEGLIGIBLE and not free[begin[d] : end[d]].any():
                 free[begin[d] : end[d]] = True
-        _factor(diagonal, coupling, owner, free, pivot, carried, pivot_y, coupling_y)
-        _solve(
-            coupling, owner, free, pivot, carried, pivot_y, coupling_y, linear, -total, v,
-            multiplier,
-        )  # fmt: skip
+        _factor(diagonal, coupling, owner, free, end, factor)
+        _solve(factor, owner, free, end, linear, -total, v, multiplier)
         changed = False
         for t in range(n):
             if free[t]:
@@ -68,11 +66,7 @@ def solve_nonnegative(diagonal, coupling, linear, begin, end, total, v, zero, wo
                 changed |= negative
                 zero[t] = negative
             elif owner[t] != -2:
-                pull = -linear[t]
-                if t > 0:
-                    pull += coupling[t - 1] * v[t - 1]
-                if t < n - 1:
-                    pull += coupling[t] * v[t + 1]
+                pull = _coupled(coupling, v, t) - linear[t]
                 if owner[t] >= 0:
                     pull -= multiplier[owner[t]]
                 if pull < -tolerance:
@@ -92,8 +86,8 @@ def solve_nonnegative(diagonal, coupling, linear, begin, end, total, v, zero, wo
 def solve_chain(diagonal, coupling, linear, begin, end, total, v):
     """Write the minimiser into `v` by interior points; return the number of steps.
 
-    `coupling[t]` is the entry of Q between periods t and t + 1. Rates `total / length` should be
-    of the order of one. Periods of a reading that totals zero are zero.
+    A primal-dual method with Mehrotra's predictor and corrector. Rates `total / length` should be of
+    the order of one. Periods of a reading that totals zero are zero.
     """
     n, m = len(v), len(begin)
     owner = np.full(n, -1)
@@ -119,8 +113,7 @@ def solve_chain(diagonal, coupling, linear, begin, end, total, v):
             z[t] = 0.1 / v[t]
 
     matrix = np.empty(n)
-    pivot, carried = np.empty(n), np.empty(n)
-    pivot_y, coupling_y = np.empty(m), np.zeros(m)
+    factor = _make_factor(n, m, coupling.shape[1])
     dual, right = np.empty(n), np.empty(n)
     right_y = np.empty(m)
     dv, dz = np.zeros(n), np.zeros(n)
@@ -141,12 +134,12 @@ def solve_chain(diagonal, coupling, linear, begin, end, total, v):
             break
         for t in range(n):
             matrix[t] = diagonal[t] + (z[t] / v[t] if free[t] else 0.0)
-        _factor(matrix, coupling, owner, free, pivot, carried, pivot_y, coupling_y)
+        _factor(matrix, coupling, owner, free, end, factor)
 
         # Predictor: aim at complementarity zero, and see how far that goes.
         for t in range(n):
             right[t] = -dual[t] - z[t]
-        _solve(coupling, owner, free, pivot, carried, pivot_y, coupling_y, right, right_y, dv, dy)
+        _solve(factor, owner, free, end, right, right_y, dv, dy)
         for t in range(n):
             if free[t]:
                 dz[t] = -z[t] - z[t] / v[t] * dv[t]
@@ -162,7 +155,7 @@ def solve_chain(diagonal, coupling, linear, begin, end, total, v):
             if free[t]:
                 right[t] = -dual[t] - z[t] + (centre - dv[t] * dz[t]) / v[t]
                 dz[t] = (centre - dv[t] * dz[t]) / v[t] - z[t]
-        _solve(coupling, owner, free, pivot, carried, pivot_y, coupling_y, right, right_y, dv, dy)
+        _solve(factor, owner, free, end, right, right_y, dv, dy)
         for t in range(n):
             if free[t]:
                 dz[t] -= z[t] / v[t] * dv[t]
@@ -189,28 +182,13 @@ def solve_equality(diagonal, coupling, linear, begin, end, total, x):
     owner, free = np.full(n, -1), np.ones(n, dtype=np.bool_)
     for d in range(m):
         owner[begin[d] : end[d]] = d
-    pivot, carried = np.empty(n), np.empty(n)
-    pivot_y, coupling_y, multiplier = np.empty(m), np.empty(m), np.empty(m)
-    _factor(diagonal, coupling, owner, free, pivot, carried, pivot_y, coupling_y)
-    _solve(
-        coupling, owner, free, pivot, carried, pivot_y, coupling_y, linear, -total, x, multiplier
-    )
+    factor = _make_factor(n, m, coupling.shape[1])
+    _factor(diagonal, coupling, owner, free, end, factor)
+    _solve(factor, owner, free, end, linear, -total, x, np.empty(m))
 
 
 @njit(cache=True, nogil=True)
-def _residuals(
-    diagonal,
-    coupling,
-    linear,
-    owner,
-    free,
-    total,
-    v,
-    y,
-    z,
-    dual,
-    right_y,
-):
+def _residuals(diagonal, coupling, linear, owner, free, total, v, y, z, dual, right_y):
     """`dual = Q v - f - A'y - z`, `right_y = A v - b`, and their largest entries."""
     n = len(v)
     right_y[:] = -total
@@ -219,11 +197,7 @@ def _residuals(
         if not free[t]:
             dual[t] = 0.0
             continue
-        gradient = diagonal[t] * v[t] - linear[t] - z[t]
-        if t > 0:
-            gradient += coupling[t - 1] * v[t - 1]
-        if t < n - 1:
-            gradient += coupling[t] * v[t + 1]
+        gradient = diagonal[t] * v[t] + _coupled(coupling, v, t) - linear[t] - z[t]
         if owner[t] >= 0:
             gradient -= y[owner[t]]
             right_y[owner[t]] += v[t]
@@ -237,72 +211,97 @@ def _residuals(
 
 
 @njit(cache=True, nogil=True)
-def _factor(matrix, coupling, owner, free, pivot, carried, pivot_y, coupling_y):
-    """Eliminate along the chain: periods in order, each multiplier after its last period."""
-    n = len(matrix)
-    pivot[:] = matrix
-    pivot_y[:] = 0.0
-    coupling_y[:] = 0.0
-    carried[:] = 0.0
-    for t in range(n):
-        if free[t] and owner[t] >= 0:
-            carried[t] = -1.0
-    for t in range(n):
-        if not free[t]:
-            continue
-        d = owner[t]
-        if d >= 0:
-            pivot_y[d] -= carried[t] * carried[t] / pivot[t]
-        if t + 1 < n and free[t + 1]:
-            factor = coupling[t] / pivot[t]
-            pivot[t + 1] -= factor * coupling[t]
-            if d >= 0:
-                if owner[t + 1] == d:
-                    carried[t + 1] -= factor * carried[t]
-                else:
-                    coupling_y[d] = -factor * carried[t]
-                    pivot[t + 1] -= coupling_y[d] * coupling_y[d] / pivot_y[d]
+def _coupled(coupling, v, t):
+    """What the neighbours of period t contribute to `Q v` there."""
+    value = 0.0
+    for j in range(coupling.shape[1]):
+        if t > j:
+            value += coupling[t - j - 1, j] * v[t - j - 1]
+        if t + j + 1 < len(v):
+            value += coupling[t, j] * v[t + j + 1]
+    return value
 
 
 @njit(cache=True, nogil=True)
-def _solve(
-    coupling,
-    owner,
-    free,
-    pivot,
-    carried,
-    pivot_y,
-    coupling_y,
-    right,
-    right_y,
-    dv,
-    dy,
-):
+def _make_factor(n, m, width):
+    """Room for a factorization: pivots, band and carried entries of periods; pivots and reach of
+    multipliers.
+    """
+    return np.empty(n), np.empty((n, width)), np.empty(n), np.empty(m), np.empty((m, width))
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def _factor(matrix, coupling, owner, free, end, factor):
+    """Eliminate along the chain: periods in order, each multiplier after its last period."""
+    pivot, band, carried, pivot_y, reach = factor
+    n, width = coupling.shape
+    pivot_y[:] = 0.0
+    reach[:] = 0.0
+    for t in range(n):
+        pivot[t] = matrix[t] if free[t] else 1.0
+        carried[t] = -1.0 if free[t] and owner[t] >= 0 else 0.0
+        for j in range(width):
+            both = free[t] and t + j + 1 < n and free[t + j + 1]
+            band[t, j] = coupling[t, j] if both else 0.0
+    for t in range(n):
+        d = owner[t]
+        inverse = 1.0 / pivot[t]
+        for j in range(width):
+            share = band[t, j] * inverse
+            if share == 0.0:
+                continue
+            later = t + j + 1
+            pivot[later] -= share * band[t, j]
+            for i in range(j + 1, width):
+                band[later, i - j - 1] -= share * band[t, i]
+            if d >= 0:
+                if later < end[d]:
+                    carried[later] -= share * carried[t]
+                else:
+                    reach[d, later - end[d]] -= share * carried[t]
+        if d >= 0:
+            pivot_y[d] -= carried[t] * carried[t] * inverse
+            if t + 1 == end[d]:
+                for j in range(min(width, n - t - 1)):
+                    share = reach[d, j] / pivot_y[d]
+                    if share == 0.0:
+                        continue
+                    pivot[t + 1 + j] -= share * reach[d, j]
+                    for i in range(j + 1, min(width, n - t - 1)):
+                        band[t + 1 + j, i - j - 1] -= share * reach[d, i]
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def _solve(factor, owner, free, end, right, right_y, dv, dy):
     """Solve for the step. `right` and `right_y` are kept."""
-    n = len(right)
-    dv[:] = right
+    pivot, band, carried, pivot_y, reach = factor
+    n, width = band.shape
+    for t in range(n):
+        dv[t] = right[t] if free[t] else 0.0
     dy[:] = right_y
     for t in range(n):
-        if not free[t]:
-            dv[t] = 0.0
-            continue
         d = owner[t]
         scaled = dv[t] / pivot[t]
+        most = min(width, n - t - 1)
+        for j in range(most):
+            dv[t + 1 + j] -= band[t, j] * scaled
         if d >= 0:
             dy[d] -= carried[t] * scaled
-        if t + 1 < n and free[t + 1]:
-            dv[t + 1] -= coupling[t] * scaled
-            if d >= 0 and owner[t + 1] != d:
-                dv[t + 1] -= coupling_y[d] * dy[d] / pivot_y[d]
+            if t + 1 == end[d]:
+                scaled = dy[d] / pivot_y[d]
+                for j in range(most):
+                    dv[t + 1 + j] -= reach[d, j] * scaled
     for t in range(n - 1, -1, -1):
         d = owner[t]
-        following = dv[t + 1] if t + 1 < n and free[t + 1] else 0.0
-        if d >= 0 and (t + 1 == n or owner[t + 1] != d):
-            dy[d] = (dy[d] - coupling_y[d] * following) / pivot_y[d]
-        if not free[t]:
-            continue
-        value = dv[t] - coupling[t] * following
+        most = min(width, n - t - 1)
+        value = dv[t]
+        for j in range(most):
+            value -= band[t, j] * dv[t + 1 + j]
         if d >= 0:
+            if t + 1 == end[d]:
+                for j in range(most):
+                    dy[d] -= reach[d, j] * dv[t + 1 + j]
+                dy[d] /= pivot_y[d]
             value -= carried[t] * dy[d]
         dv[t] = value / pivot[t]
 

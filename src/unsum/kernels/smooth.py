@@ -95,7 +95,7 @@ def _smooth_nonnegative(begin, end, total, line):
     diagonal = np.full(n, 2.0)
     diagonal[0] -= 1.0
     diagonal[n - 1] -= 1.0
-    coupling = np.full(n, -1.0)
+    coupling = np.full((n, 1), -1.0)
     zero = line < 0.0
-    workspace = make_workspace(n)
+    workspace = make_workspace(n, 1)
     solve_nonnegative(diagonal, coupling, np.zeros(n), begin, end, total, line, zero, workspace)

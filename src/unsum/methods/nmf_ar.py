@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
 
 from unsum.errors import ParameterError
-from unsum.factorization.autocorrelation import autocorrelation, largest_autocorrelation
+from unsum.factorization.autocorrelation import (
+    LAG_1,
+    autocorrelation,
+    largest_autocorrelation,
+    share_lags,
+)
 from unsum.findings import Finding
 from unsum.methods import Fit, Progress
 from unsum.methods.nmf import NMF, NMFFit
@@ -27,6 +33,9 @@ class NMFAR(NMF):
 
     Parameters
     ----------
+    lags
+        The lags whose autocorrelation counts, with equal weights, such as (1, 7) for days with a
+        week; a mapping gives weights, such as {1: 0.7, 7: 0.3}.
     rho
         The autocorrelation that each series is pulled towards: a number, an array in the order of
         `readings.names`, or a `Panel` of history that has them. By default it is that of the
@@ -39,6 +48,7 @@ class NMFAR(NMF):
         autocorrelation; then no single objective descends.
     """
 
+    lags: Any = (1,)
     rho: Any = None
     strength: float | str | None = None
 
@@ -57,21 +67,22 @@ class NMFAR(NMF):
         from unsum.factorization.chunk_ar import AutocorrelatedChunk
 
         scale = self._units(readings)
-        rho, findings = choose_rho(self.rho, readings)
-        strength = choose_strength(self.strength, rho, readings.n_periods)
+        lags = share_lags(self.lags, readings.n_periods)
+        rho, findings = choose_rho(self.rho, readings, lags)
+        strength = choose_strength(self.strength, rho, readings.n_periods, lags)
         switch = self.strength == "paper"
 
         def make(own: slice, weights: np.ndarray) -> AutocorrelatedChunk:
             return AutocorrelatedChunk(
-                readings[own], scale[own], weights, rho[own], strength[own], switch=switch
+                readings[own], scale[own], weights, lags, rho[own], strength[own], switch=switch
             )
 
         found = self._factorize(
             readings, scale, make=make, threads=threads, progress=progress
         )
         return NMFARFit(
-            found.W, found.H, scale, found.history, found.stop_reason, rho, strength, findings,
-            switch,
+            found.W, found.H, scale, found.history, found.stop_reason, lags, rho, strength,
+            findings, switch,
         )  # fmt: skip
 
 
@@ -79,6 +90,7 @@ class NMFAR(NMF):
 class NMFARFit(NMFFit):
     """Also the pull that each series gets."""
 
+    lags: dict[int, float]
     rho: np.ndarray
     strength: np.ndarray
     findings: tuple[Finding, ...]
@@ -90,20 +102,22 @@ class NMFARFit(NMFFit):
 
         own = slice(first, first + part.n_series)
         chunk = AutocorrelatedChunk(
-            part, self.scale[own], self.H[own].copy(), self.rho[own], self.strength[own],
-            switch=self.switch,
+            part, self.scale[own], self.H[own].copy(), self.lags, self.rho[own],
+            self.strength[own], switch=self.switch,
         )  # fmt: skip
         chunk.advance(Shared.of(self.W, self.W, len(self.W), "hals", 0))
         np.multiply(chunk.V, self.scale[own, None], out=values)
 
 
-def choose_rho(given: Any, readings: Readings) -> tuple[np.ndarray, tuple[Finding, ...]]:
+def choose_rho(
+    given: Any, readings: Readings, lags: Mapping[int, float] = LAG_1
+) -> tuple[np.ndarray, tuple[Finding, ...]]:
     """rho of every series, kept below the largest autocorrelation of a series of this length."""
     n_series, n_periods = readings.n_series, readings.n_periods
     if given is None:
-        rho = _smoothest_autocorrelation(readings)
+        rho = _smoothest_autocorrelation(readings, lags)
     elif isinstance(given, Panel):
-        rho = _historical(given, readings)
+        rho = _historical(given, readings, lags)
     else:
         try:
             rho = np.broadcast_to(np.asarray(given, np.float64), (n_series,)).copy()
@@ -113,7 +127,7 @@ def choose_rho(given: Any, readings: Readings) -> tuple[np.ndarray, tuple[Findin
             ) from None
         if not (np.abs(rho) <= 1).all():
             raise ParameterError("rho must lie between -1 and 1.")
-    limit = largest_autocorrelation(n_periods)
+    limit = largest_autocorrelation(n_periods, lags)
     limit -= CLOSEST * (1 - abs(limit)) if n_periods > 1 else 0.0
     above = np.flatnonzero(rho > limit)
     rho = np.minimum(rho, limit)
@@ -127,7 +141,7 @@ def choose_rho(given: Any, readings: Readings) -> tuple[np.ndarray, tuple[Findin
     return rho, (Finding("adjusted", sentence, series=names),)
 
 
-def _smoothest_autocorrelation(readings: Readings) -> np.ndarray:
+def _smoothest_autocorrelation(readings: Readings, lags: Mapping[int, float]) -> np.ndarray:
     from unsum.methods.denton import Denton
 
     fit = Denton().fit(readings)
@@ -137,12 +151,13 @@ def _smoothest_autocorrelation(readings: Readings) -> np.ndarray:
         values = np.empty((part.n_series, part.n_periods))
         fit.fill(first, part, values)
         peak = values.max(axis=1, keepdims=True)
-        rho[first : first + part.n_series] = autocorrelation(values / np.where(peak > 0, peak, 1.0))
+        values /= np.where(peak > 0, peak, 1.0)
+        rho[first : first + part.n_series] = autocorrelation(values, lags)
         first += part.n_series
     return rho
 
 
-def _historical(history: Panel, readings: Readings) -> np.ndarray:
+def _historical(history: Panel, readings: Readings, lags: Mapping[int, float]) -> np.ndarray:
     """Autocorrelation of history, carried over to a window of another length."""
     import pyarrow.compute as pc
 
@@ -151,16 +166,27 @@ def _historical(history: Panel, readings: Readings) -> np.ndarray:
         absent = readings.names.filter(places.is_null())[0].as_py()
         raise ParameterError(f"series {absent!r} is not in the history given as rho.")
     old, new = history.n_periods, readings.n_periods
-    if old < 2:
-        raise ParameterError("history needs at least two periods to show an autocorrelation.")
-    rho = autocorrelation(history.values)[np.asarray(places)]
-    carried: np.ndarray = np.clip(rho * (old / (old - 1)) * ((new - 1) / new), -1.0, 1.0)
+    if old <= max(lags):
+        raise ParameterError(
+            f"history needs more than {max(lags)} periods to show an autocorrelation at lag "
+            f"{max(lags)}; it has {old}."
+        )
+    rho = np.zeros(readings.n_series)
+    for lag, share in lags.items():
+        longer = (old / (old - lag)) * ((new - lag) / new)
+        rho += share * longer * autocorrelation(history.values, {lag: 1.0})[np.asarray(places)]
+    carried: np.ndarray = np.clip(rho, -1.0, 1.0)
     return carried
 
 
-def choose_strength(given: float | str | None, rho: np.ndarray, n_periods: int) -> np.ndarray:
+def choose_strength(
+    given: float | str | None,
+    rho: np.ndarray,
+    n_periods: int,
+    lags: Mapping[int, float] = LAG_1,
+) -> np.ndarray:
     """lambda of every series, below 1 / delta_1; zero where a series has no neighbour."""
-    delta = 2 * (largest_autocorrelation(n_periods) - rho)
+    delta = 2 * (largest_autocorrelation(n_periods, lags) - rho)
     if n_periods == 1 or not (delta > 0).all():
         return np.zeros(len(rho))
     if given is None:
