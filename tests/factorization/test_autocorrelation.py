@@ -9,6 +9,7 @@ from unsum.factorization.autocorrelation import (
     autocorrelation,
     largest_autocorrelation,
     project_autocorrelation,
+    share_lags,
     solve_printed,
 )
 
@@ -128,3 +129,27 @@ def test_theorem_2_matches_a_dense_solution(seed):
 def test_theorem_2_refuses_a_strength_that_is_not_convex():
     with pytest.raises(ParameterError, match="1 / delta_1"):
         solve_printed(np.ones(5), 10.0, 0.0, np.array([0]), np.array([5]), np.array([5.0]))
+
+
+@pytest.mark.parametrize(
+    ("lags", "least"), [({1: 1}, 2), ({3: 1}, 4), ({1: 1, 7: 1}, 8), ({2: 0.9, 3: 0.1}, 4)]
+)
+@pytest.mark.parametrize("more", [0, 1, 30, 101])
+def test_the_largest_autocorrelation_is_that_of_the_dense_matrix(lags, least, more):
+    n_periods = least + more
+    lags = share_lags(lags, n_periods)
+    matrix = np.zeros((n_periods, n_periods))
+    for lag, share in lags.items():
+        matrix += share / 2 * (np.eye(n_periods, k=lag) + np.eye(n_periods, k=-lag))
+    values, vectors = np.linalg.eigh(matrix)
+    limit = largest_autocorrelation(n_periods, lags)
+    assert limit == pytest.approx(values[-1], abs=1e-12)
+    assert autocorrelation(vectors[:, -1], lags) == pytest.approx(limit, abs=1e-12)
+
+
+def test_shares_of_lags():
+    assert share_lags((1, 7), 30) == {1: 0.5, 7: 0.5}
+    assert share_lags({7: 1, 1: 3}, 30) == {1: 0.75, 7: 0.25}
+    assert share_lags((1,), 1) == {1: 1.0}
+    with pytest.raises(ParameterError, match="lag 7 does not fit into a window of 7 periods"):
+        share_lags((1, 7), 7)

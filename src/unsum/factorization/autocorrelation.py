@@ -20,21 +20,19 @@ LAG_1 = {1: 1.0}
 
 
 def share_lags(given: Any, n_periods: int) -> dict[int, float]:
-    """The share of each lag, adding up to one: equal for a list of lags, or as a mapping has them.
-
-    Lags that do not fit into the window are left out, except when none is left.
-    """
+    """The share of each lag, adding up to one: equal for a list of lags, or as a mapping has them."""
     shares = dict(given) if isinstance(given, Mapping) else dict.fromkeys(given, 1.0)
     for lag, share in shares.items():
         if not isinstance(lag, int | np.integer) or lag < 1:
             raise ParameterError(f"lags must be whole numbers of at least 1; got {lag!r}.")
         if not isinstance(share, int | float | np.number) or not 0 < share < np.inf:
             raise ParameterError(f"the weight of lag {lag} must be positive; got {share!r}.")
+        if lag > max(1, n_periods - 1):
+            raise ParameterError(f"lag {lag} does not fit into a window of {n_periods} periods.")
     if not shares:
         raise ParameterError("lags must name at least one lag.")
-    fitting = {int(lag): float(share) for lag, share in sorted(shares.items()) if lag < n_periods}
-    total = sum(fitting.values())
-    return {lag: share / total for lag, share in fitting.items()} or LAG_1
+    total = float(sum(shares.values()))
+    return {int(lag): float(share) / total for lag, share in sorted(shares.items())}
 
 
 def largest_autocorrelation(n_periods: int, lags: Mapping[int, float] = LAG_1) -> float:
