@@ -118,13 +118,46 @@ def test_the_residual_is_the_papers_when_factors_are_balanced():
 @pytest.mark.parametrize("start", ["denton", "even", "random"])
 @pytest.mark.parametrize("scale", [True, False])
 @pytest.mark.parametrize("inner", [1, 4])
-def test_the_objective_never_rises(update, start, scale, inner):
+@pytest.mark.parametrize("accelerate", [True, False])
+def test_the_objective_never_rises(update, start, scale, inner, accelerate):
     for seed, shape in ((1, 0.3), (2, 30.0)):
         readings = random_readings(seed, n_series=25, shape=shape)
-        method = NMF(rank=4, update=update, start=start, scale=scale, inner=inner, max_iter=80)
+        method = NMF(
+            rank=4, update=update, start=start, scale=scale, inner=inner, max_iter=80,
+            accelerate=accelerate,
+        )  # fmt: skip
         objective = method.fit(readings).history["objective"]
         assert len(objective) > 5
         assert (np.diff(objective) <= 1e-12 * objective[:-1]).all()
+
+
+@pytest.mark.parametrize("case", [*CASES, "same dates", "length one"])
+def test_accelerated_iterations_reach_the_same_in_far_fewer(case):
+    readings = make_case(case)
+    scale, W, H = start_of(readings, 3, seed=1)
+    plain, fast = (
+        factorize(
+            readings, scale, W, H, update="hals", n_inner=2, max_iter=150, tol=0.0,
+            accelerate=accelerate,
+        ).history["objective"]
+        for accelerate in (False, True)
+    )  # fmt: skip
+    assert fast[60] <= plain[150] * (1 + 1e-9)
+
+
+def test_an_accelerated_state_is_consistent_with_its_factors():
+    for case in [*CASES, "same dates", "length one"]:
+        readings = make_case(case)
+        scale, W, H = start_of(readings, 3, seed=1)
+        found = factorize(
+            readings, scale, W, H, update="hals", n_inner=2, max_iter=37, tol=0.0, accelerate=True
+        )
+        again = factorize(
+            readings, scale, found.W, found.H, update="hals", n_inner=2, max_iter=0, tol=0.0
+        )
+        for name in ("objective", "residual", "stationarity"):
+            ours, theirs = found.history[name][-1], again.history[name][-1]
+            assert ours == pytest.approx(theirs, rel=1e-6, abs=1e-18)
 
 
 def test_same_bits_for_any_number_of_threads():
@@ -132,8 +165,17 @@ def test_same_bits_for_any_number_of_threads():
     scale, W, H = start_of(readings, 4, seed=3)
     found = [
         factorize(
-            readings, scale, W, H, update="hals", n_inner=2, max_iter=15, tol=0.0, threads=threads
-        )
+            readings,
+            scale,
+            W,
+            H,
+            update="hals",
+            n_inner=2,
+            max_iter=15,
+            tol=0.0,
+            accelerate=True,
+            threads=threads,
+        )  # fmt: skip
         for threads in (1, 2, 7)
     ]
     for other in found[1:]:

@@ -95,13 +95,14 @@ def test_where_nothing_is_negative_the_v_step_is_theorem_2_as_printed(seed):
 @pytest.mark.parametrize("scale", [True, False])
 @pytest.mark.parametrize("strength", [None, 0.2])
 @pytest.mark.parametrize("lags", [(1,), (1, 7)])
-def test_the_objective_never_rises_when_lambda_is_frozen(update, scale, strength, lags):
+@pytest.mark.parametrize("accelerate", [True, False])
+def test_the_objective_never_rises_when_lambda_is_frozen(update, scale, strength, lags, accelerate):
     for seed, shape in ((1, 0.3), (2, 30.0)):
         readings = random_readings(seed, n_series=20, shape=shape)
         method = NMFAR(
             rank=3, update=update, scale=scale, strength=strength, lags=lags, rho=0.7, max_iter=60,
-            tol=1e-9,
-        )
+            tol=1e-9, accelerate=accelerate,
+        )  # fmt: skip
         objective = method.fit(readings).history["objective"]
         assert len(objective) > 5
         size = np.abs(objective).max()
@@ -115,7 +116,7 @@ def test_the_papers_rule_pulls_only_series_that_miss_their_autocorrelation():
     delta = 2 * (largest_autocorrelation(readings.n_periods) - 0.95)
     assert fit.strength.tolist() == [min(1.0, 1 / (2 * delta))] * 12
     easy = recover(readings, "nmf-ar", rank=2, rho=-1.0, strength="paper", max_iter=20)
-    plain = recover(readings, "nmf", rank=2, max_iter=20)
+    plain = recover(readings, "nmf", rank=2, max_iter=20, accelerate=False)
     np.testing.assert_allclose(easy.values, plain.values, atol=1e-7 * plain.values.max())
 
 

@@ -66,7 +66,9 @@ def test_active_sets_seldom_need_interior_points():
         problem = random_problem(seed)
         v = np.empty(len(problem[0]))
         zero = np.zeros(len(v), bool)
-        steps.append(solve_nonnegative(*problem, v, zero, make_workspace(len(v), problem[1].shape[1])))
+        steps.append(
+            solve_nonnegative(*problem, v, zero, make_workspace(len(v), problem[1].shape[1]))
+        )
     assert np.mean(np.array(steps) < 0) < 0.02
 
 

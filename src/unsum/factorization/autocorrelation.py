@@ -51,9 +51,7 @@ def largest_autocorrelation(n_periods: int, lags: Mapping[int, float] = LAG_1) -
     matrix = diags_array(
         shares + shares, offsets=[*lags, *(-lag for lag in lags)], shape=(n_periods, n_periods)
     )
-    value = eigsh(
-        matrix.tocsc(), k=1, sigma=1.0, v0=np.ones(n_periods), return_eigenvectors=False
-    )
+    value = eigsh(matrix.tocsc(), k=1, sigma=1.0, v0=np.ones(n_periods), return_eigenvectors=False)
     return float(value[0])
 
 

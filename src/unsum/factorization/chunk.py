@@ -12,33 +12,62 @@ UPDATES = ("hals", "nenmf")
 
 
 @dataclass(frozen=True)
-class Shared:
-    """What all chunks need to know of the profiles in one iteration."""
+class Step:
+    """What all chunks need to know to update their weights and project.
 
-    W: np.ndarray
-    C: np.ndarray  # running sum of W, with a leading row of zeros, padded to whole lanes
-    S: np.ndarray  # W'W
-    mixed: np.ndarray  # W' of these profiles times W of those that V was projected with
+    Weights are updated with profiles `W_fit`. With `momentum` they are then carried on along the
+    way they came, as W was from `W_fit`; V is projected with W. A `retreat` goes back to where the
+    last step stood before it was carried on.
+    """
+
+    update: str
+    n_inner: int  # zero: V step alone
+    W_fit: np.ndarray
+    C_fit: np.ndarray  # running sum of W_fit, with a leading row of zeros, padded to whole lanes
+    S: np.ndarray  # W_fit' W_fit
+    mixed: np.ndarray  # W_fit' times the W that V was projected with before
     bound: float  # the largest eigenvalue of S
+    momentum: float
+    retreat: bool
+    W: np.ndarray
+    C: np.ndarray  # running sum of W, likewise
     lowest: np.ndarray  # the smallest entry of each profile, padded like C
     lows: np.ndarray  # the smallest entries of W in each stretch of `width` periods
     width: int
-    update: str
-    n_inner: int
 
     @classmethod
-    def of(cls, W: np.ndarray, W_old: np.ndarray, width: int, update: str, n_inner: int) -> Shared:
-        from unsum.kernels.lanes import padded
-        from unsum.kernels.profiles import sum_profiles
-
-        C = padded(len(W) + 1, W.shape[1])
-        sum_profiles(W, C)
-        S = W.T @ W
+    def of(
+        cls,
+        W_fit: np.ndarray,
+        W: np.ndarray,
+        W_before: np.ndarray,
+        width: int,
+        update: str,
+        n_inner: int,
+        momentum: float = 0.0,
+        *,
+        retreat: bool = False,
+    ) -> Step:
+        rank = W.shape[1]
+        S = W_fit.T @ W_fit
         bound = float(np.linalg.eigvalsh(S)[-1]) if update == "nenmf" else 0.0
+        C = _running_sum(W)
         lows = np.minimum.reduceat(W, np.arange(0, len(W), width), axis=0)
-        lowest = padded(1, W.shape[1])
-        lowest[0, : W.shape[1]] = lows.min(axis=0)
-        return cls(W, C, S, W.T @ W_old, bound, lowest, lows, width, update, n_inner)
+        lowest = np.zeros((1, C.shape[1]))
+        lowest[0, :rank] = lows.min(axis=0)
+        return cls(
+            update, n_inner, W_fit, C if W_fit is W else _running_sum(W_fit), S,
+            W_fit.T @ W_before, bound, momentum, retreat, W, C, lowest, lows, width,
+        )  # fmt: skip
+
+
+def _running_sum(W: np.ndarray) -> np.ndarray:
+    from unsum.kernels.lanes import padded
+    from unsum.kernels.profiles import sum_profiles
+
+    C = padded(len(W) + 1, W.shape[1])
+    sum_profiles(W, C)
+    return C
 
 
 @dataclass
@@ -89,7 +118,9 @@ class Chunk:
     of the running sums. Only the rows in use are copied out of those.
     """
 
-    def __init__(self, part: Readings, scale: np.ndarray, weights: np.ndarray) -> None:
+    def __init__(
+        self, part: Readings, scale: np.ndarray, weights: np.ndarray, *, accelerate: bool = False
+    ) -> None:
         from unsum.kernels.implicit import lay_out
 
         total = part.total / np.repeat(np.where(scale > 0, scale, 1.0), np.diff(part.indptr))
@@ -102,27 +133,36 @@ class Chunk:
         self.rows = np.flatnonzero(used)
         self.row = (np.cumsum(used, dtype=np.int32) - 1)[self.edge]
         self.weights = weights  # a view of all weights, updated in place
+        self.fitted = weights.copy() if accelerate else weights[:0]  # before they are carried on
         self.tau = np.zeros(len(self.total))
         self.lift_ptr = np.zeros(len(self.ptr), np.int64)
         self.lift_at = np.empty(0, np.int32)
         self.lift = np.empty(0)
 
-    def advance(self, shared: Shared) -> Reduction:
-        """One H update and V step (with `n_inner` zero, the V step alone)."""
+    def advance(self, step: Step) -> Reduction:
+        """One H update and V step."""
         from unsum.kernels.lanes import lanes
         from unsum.kernels.passes import pass_chunk
 
         rank = self.weights.shape[1]
+        if step.retreat:
+            self.weights[:] = self.fitted
         reduction = Reduction.zeros(self.rows, rank)
+        C, C_fit = self._running_sums(step)
         self.lift_ptr, self.lift_at, self.lift = pass_chunk(
             lanes(rank), self.ptr, self.row, self.edge, self.total, self.share, self.order,
-            self.tau, self.lift_ptr, self.lift_at, self.lift, self.weights, shared.W,
-            shared.C[self.rows], shared.S, shared.mixed, shared.bound, shared.lowest, shared.lows,
-            shared.width, UPDATES.index(shared.update), shared.n_inner, reduction.steps,
-            reduction.gram, reduction.sums,
+            self.tau, self.lift_ptr, self.lift_at, self.lift, self.weights, self.fitted,
+            step.W_fit, C_fit, step.S, step.mixed, step.bound, UPDATES.index(step.update),
+            step.n_inner, step.momentum, step.W, C, step.lowest, step.lows, step.width,
+            reduction.steps, reduction.gram, reduction.sums,
         )  # fmt: skip
-        self._add_lifts(reduction, len(shared.W))
+        self._add_lifts(reduction, len(step.W))
         return reduction
+
+    def _running_sums(self, step: Step) -> tuple[np.ndarray, np.ndarray]:
+        """The rows in use of both running sums."""
+        C = step.C[self.rows]
+        return C, C if step.C_fit is step.C else step.C_fit[self.rows]
 
     def _add_lifts(self, reduction: Reduction, n_periods: int) -> None:
         from unsum.kernels.implicit import scatter_lifts

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from unsum.factorization.chunk import UPDATES, Chunk, Reduction, Shared
+from unsum.factorization.chunk import UPDATES, Chunk, Reduction, Step
 from unsum.readings import Readings
 
 
@@ -18,56 +18,69 @@ def is_aligned(part: Readings) -> bool:
     return bool((start == start[0]).all() and (stop == stop[0]).all())
 
 
-def make_chunk(part: Readings, scale: np.ndarray, weights: np.ndarray) -> Chunk:
+def make_chunk(
+    part: Readings, scale: np.ndarray, weights: np.ndarray, *, accelerate: bool = False
+) -> Chunk:
     """The kind of chunk that suits these series."""
-    if not is_aligned(part):
-        return Chunk(part, scale, weights)
-    complete = bool((part.stop - part.start == 1).all())
-    return (CompleteChunk if complete else AlignedChunk)(part, scale, weights)
+    kind = Chunk
+    if is_aligned(part):
+        complete = bool((part.stop - part.start == 1).all())
+        kind = CompleteChunk if complete else AlignedChunk
+    return kind(part, scale, weights, accelerate=accelerate)
 
 
 class AlignedChunk(Chunk):
     """The same state and the same iteration as `Chunk`, with totals and tau as matrices."""
 
-    def __init__(self, part: Readings, scale: np.ndarray, weights: np.ndarray) -> None:
+    def __init__(
+        self, part: Readings, scale: np.ndarray, weights: np.ndarray, *, accelerate: bool = False
+    ) -> None:
         import scipy.linalg.cython_blas  # noqa: F401 (compiled products use it; it must be there
         # before threads of BLAS are limited)
 
-        super().__init__(part, scale, weights)
+        super().__init__(part, scale, weights, accelerate=accelerate)
         n_edges = int(self.ptr[1])
         self.share = self.share[:n_edges]
         self.total, self.tau = self.total.reshape(-1, n_edges), self.tau.reshape(-1, n_edges)
 
-    def advance(self, shared: Shared) -> Reduction:
+    def advance(self, step: Step) -> Reduction:
         from unsum.kernels.aligned import pass_aligned
 
+        if step.retreat:
+            self.weights[:] = self.fitted
+        C, C_fit = self._running_sums(step)
         reduction = Reduction.zeros(self.rows, self.weights.shape[1])
         self.lift_ptr, self.lift_at, self.lift = pass_aligned(
             self.ptr, self.row, self.edge, self.total, self.share, self.tau, self.lift_ptr,
-            self.lift_at, self.lift, self.weights, shared.W, shared.C[self.rows], shared.S,
-            shared.mixed, shared.bound, shared.lowest, shared.lows, shared.width,
-            UPDATES.index(shared.update), shared.n_inner, reduction.steps, reduction.gram,
+            self.lift_at, self.lift, self.weights, self.fitted, step.W_fit, C_fit, step.S,
+            step.mixed, step.bound, UPDATES.index(step.update), step.n_inner, step.momentum,
+            step.W, C, step.lowest, step.lows, step.width, reduction.steps, reduction.gram,
             reduction.sums,
         )  # fmt: skip
-        self._add_lifts(reduction, len(shared.W))
+        self._add_lifts(reduction, len(step.W))
         return reduction
 
 
 class CompleteChunk(AlignedChunk):
     """Every reading is of one period, so that V is known there and nothing clips."""
 
-    def __init__(self, part: Readings, scale: np.ndarray, weights: np.ndarray) -> None:
-        super().__init__(part, scale, weights)
+    def __init__(
+        self, part: Readings, scale: np.ndarray, weights: np.ndarray, *, accelerate: bool = False
+    ) -> None:
+        super().__init__(part, scale, weights, accelerate=accelerate)
         self.squares = float(np.vdot(self.total, self.total))
         self.between = np.zeros((len(self.share), weights.shape[1]))
 
-    def advance(self, shared: Shared) -> Reduction:
+    def advance(self, step: Step) -> Reduction:
         from unsum.kernels.aligned import pass_complete
 
+        if step.retreat:
+            self.weights[:] = self.fitted
+        C, C_fit = self._running_sums(step)
         reduction = Reduction.zeros(self.rows, self.weights.shape[1])
         self.between = pass_complete(
-            self.total, self.squares, self.share, self.between, self.weights, shared.C[self.rows],
-            shared.S, shared.mixed, shared.bound, UPDATES.index(shared.update), shared.n_inner,
-            reduction.steps, reduction.gram, reduction.sums,
+            self.total, self.squares, self.share, self.between, self.weights, self.fitted, C_fit,
+            step.S, step.mixed, step.bound, UPDATES.index(step.update), step.n_inner,
+            step.momentum, C, reduction.steps, reduction.gram, reduction.sums,
         )  # fmt: skip
         return reduction

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from unsum.factorization.chunk import UPDATES, Reduction, Shared
+from unsum.factorization.chunk import UPDATES, Reduction, Step
 from unsum.readings import Readings
 
 
@@ -25,25 +25,30 @@ class AutocorrelatedChunk:
         strength: np.ndarray,
         *,
         switch: bool,
+        accelerate: bool = False,
     ) -> None:
         self.indptr, self.start, self.stop = part.indptr, part.start, part.stop
         self.total = part.total / np.repeat(np.where(scale > 0, scale, 1.0), np.diff(part.indptr))
         self.weights = weights
+        self.fitted = weights.copy() if accelerate else weights[:0]
         self.lags, self.rho, self.strength, self.switch = lags, rho, strength, switch
         self.V = np.zeros((part.n_series, part.n_periods))
         self.zero = np.zeros(self.V.shape, np.bool_)
 
-    def advance(self, shared: Shared) -> Reduction:
-        """One H update and V step (with `n_inner` zero, the V step alone)."""
+    def advance(self, step: Step) -> Reduction:
+        """One H update and V step."""
+        from unsum.kernels.aligned import carry_on
         from unsum.kernels.autocorrelated import smooth_rows
         from unsum.kernels.updates import update_rows
 
-        W, S = shared.W, shared.S
-        rank = self.weights.shape[1]
-        if shared.n_inner > 0:
-            update = UPDATES.index(shared.update)
-            update_rows(update, S, shared.bound, self.V @ W, self.weights, shared.n_inner)
-        H = self.weights
+        H, W, rank = self.weights, step.W, self.weights.shape[1]
+        if step.retreat:
+            H[:] = self.fitted
+        if step.n_inner > 0:
+            update = UPDATES.index(step.update)
+            update_rows(update, step.S, step.bound, self.V @ step.W_fit, H, step.n_inner)
+            carry_on(H, self.fitted, step.momentum)
+        S = W.T @ W
         strength = (
             np.where(self._misses(W, S), self.strength, 0.0) if self.switch else self.strength
         )

@@ -15,7 +15,7 @@ import numpy as np
 from threadpoolctl import threadpool_limits
 
 from unsum.engine import chunk_bounds, count_threads
-from unsum.factorization.chunk import UPDATES, Reduction, Shared
+from unsum.factorization.chunk import UPDATES, Reduction, Step
 from unsum.factorization.chunk_aligned import make_chunk
 from unsum.readings import Readings
 
@@ -50,7 +50,7 @@ class Trajectory:
 class Block(Protocol):
     """A chunk of series that can be advanced by an iteration."""
 
-    def advance(self, shared: Shared) -> Reduction: ...
+    def advance(self, step: Step) -> Reduction: ...
 
 
 def factorize(
@@ -64,6 +64,7 @@ def factorize(
     n_inner: int,
     max_iter: int,
     tol: float,
+    accelerate: bool = False,
     warm: int = 0,
     threads: int | None = None,
     progress: Callable[[int], None] | None = None,
@@ -78,14 +79,16 @@ def factorize(
     if make is None:
 
         def make(own: slice, weights: np.ndarray) -> Block:
-            return make_chunk(readings[own], scale[own], weights)
+            return make_chunk(readings[own], scale[own], weights, accelerate=accelerate)
 
     chunks = [make(slice(*own), H[slice(*own)]) for own in chunk_bounds(readings)]
     unit = np.repeat(np.where(scale > 0, scale, 1.0), np.diff(readings.indptr))
     size = float(np.sum((readings.total / unit) ** 2 / (readings.stop - readings.start)))
     trajectory = Trajectory()
     with threadpool_limits(1, user_api="blas"), ThreadPoolExecutor(count_threads(threads)) as pool:
-        descent = Descent(chunks, W, H, stretch(readings), update, n_inner, pool)
+        descent = Descent(
+            chunks, W, H, stretch(readings), update, n_inner, pool, accelerate=accelerate
+        )
         for _ in range(warm):
             descent.update_weights()
         reason = f"stopped after max_iter = {max_iter} iterations"
@@ -97,15 +100,19 @@ def factorize(
                 break
             if iteration == max_iter:
                 break
-            descent.update_profiles()
-            descent.update_weights()
+            descent.iterate()
             if progress is not None:
                 progress(1)
     return Factorization(descent.W, H, trajectory.arrays(), reason)
 
 
 class Descent:
-    """W, H and the sums over V, from one iteration to the next."""
+    """W, H and the sums over V, from one iteration to the next.
+
+    Accelerated, an iteration goes on from where it arrives by a growing part of the way since the
+    last (Nesterov's sequence). Where that would raise the objective, it goes back to where it had
+    arrived, which never does, and the sequence begins again.
+    """
 
     def __init__(
         self,
@@ -116,30 +123,45 @@ class Descent:
         update: str,
         n_inner: int,
         pool: ThreadPoolExecutor,
+        *,
+        accelerate: bool = False,
     ) -> None:
         self.chunks, self.W, self.H, self.pool = chunks, W, H, pool
         self.width, self.update, self.n_inner = width, update, n_inner
-        self.projected = W  # the profiles that V was last projected with
-        self.state, self.residual, self.squares = self._sweep(0)
+        self.accelerate, self.pace = accelerate, 1.0
+        self.fitted = W  # where the last iteration arrived, before it was carried on
+        self._sweep(Step.of(W, W, W, width, update, 0))
 
-    def _sweep(self, n_inner: int) -> tuple[Reduction, np.ndarray, np.ndarray]:
-        """Every chunk's H update and V step; their sums, and R H' with its squares by profile."""
-        shared = Shared.of(self.W, self.projected, self.width, self.update, n_inner)
-        total = Reduction.zeros(np.arange(len(self.W) + 1), self.W.shape[1])
-        for reduction in self.pool.map(lambda chunk: chunk.advance(shared), self.chunks):
-            total.add(reduction)
-        self.projected = self.W
-        return total, *total.residual(self.W)
+    @property
+    def objective(self) -> float:
+        return float(self.state.sums[0, 0])
+
+    def iterate(self) -> None:
+        self._revive()
+        before, fitted = self.objective, self._update_profiles()
+        momentum, W = self._carry_on(fitted)
+        self._sweep(Step.of(fitted, W, self.W, self.width, self.update, self.n_inner, momentum))
+        if momentum > 0 and not self.objective <= before:
+            self.pace = 1.0
+            self._sweep(Step.of(fitted, fitted, W, self.width, self.update, 0, retreat=True))
+        self.fitted = fitted
 
     def update_weights(self) -> None:
-        """`H = Update(W, H, V)`, then `V = P_A(W H)`."""
-        self.state, self.residual, self.squares = self._sweep(self.n_inner)
+        """`H = Update(W, H, V)`, then `V = P_A(W H)`, while W stays."""
+        self._sweep(Step.of(self.W, self.W, self.W, self.width, self.update, self.n_inner))
 
-    def update_profiles(self) -> None:
-        """`W = Update(W, H, V)`, by stretches of periods."""
+    def _sweep(self, step: Step) -> None:
+        """Every chunk's H update and V step; their sums, and R H' with its squares by profile."""
+        total = Reduction.zeros(np.arange(len(step.W) + 1), step.W.shape[1])
+        for reduction in self.pool.map(lambda chunk: chunk.advance(step), self.chunks):
+            total.add(reduction)
+        self.W, self.state = step.W, total
+        self.residual, self.squares = total.residual(step.W)
+
+    def _update_profiles(self) -> np.ndarray:
+        """`Update(W, H, V)`, by stretches of periods."""
         from unsum.kernels.profiles import update_profiles
 
-        self._revive()
         W, gram = self.W, self.state.gram
         bound = float(np.linalg.eigvalsh(gram)[-1]) if self.update == "nenmf" else 0.0
         W_new = np.empty(W.shape)
@@ -151,7 +173,17 @@ class Descent:
             )  # fmt: skip
 
         list(self.pool.map(renew, range(0, len(W), STRETCH)))
-        self.W = W_new
+        return W_new
+
+    def _carry_on(self, fitted: np.ndarray) -> tuple[float, np.ndarray]:
+        """How far to go on from the profiles just fitted, and the profiles there."""
+        if not self.accelerate:
+            return 0.0, fitted
+        following = (1 + np.sqrt(1 + 4 * self.pace**2)) / 2
+        momentum, self.pace = float((self.pace - 1) / following), following
+        if momentum == 0:
+            return 0.0, fitted
+        return momentum, np.maximum(0.0, fitted + momentum * (fitted - self.fitted))
 
     def _revive(self) -> None:
         """Give profiles that nobody uses the shape of what is not yet explained.
@@ -172,7 +204,7 @@ class Descent:
             gram[k, :] = gram[:, k] = 0.0
             self.residual[:, k] = 0.0
             missing = np.roll(missing, len(W) // (2 + int(k)))
-        self.W = self.projected = W
+        self.W, self.pace = W, 1.0
 
 
 def _record(trajectory: Trajectory, descent: Descent, size: float, n_readings: int) -> None:
@@ -190,7 +222,7 @@ def _record(trajectory: Trajectory, descent: Descent, size: float, n_readings: i
     at_positive = balance * squares[0] + inverse * state.sums[1, :rank]
     at_zero = balance * squares[1] + inverse * state.sums[2, :rank]
     unit = size**1.5 if size > 0 else 1.0
-    trajectory.objective.append(float(state.sums[0, 0]))
+    trajectory.objective.append(descent.objective)
     trajectory.residual.append(float(np.sum(at_positive) / unit))
     trajectory.stationarity.append(float(np.sum(at_positive + at_zero) / unit))
     trajectory.clipped.append(float(state.sums[0, 1]) / n_readings)

@@ -18,16 +18,17 @@ CANCELLED = 1e-4  # share of the squares below which their difference has lost t
 
 @njit(cache=True, nogil=True, error_model="numpy", fastmath=FAST)
 def pass_aligned(
-    ptr, row, edge, total, share, tau, lift_ptr, lift_at, lift, H, W, C, S, mixed, bound, lowest,
-    lows, width, update, n_inner, steps, gram, sums,
+    ptr, row, edge, total, share, tau, lift_ptr, lift_at, lift, H, H_fit, W_fit, C_fit, S, mixed,
+    bound, update, n_inner, momentum, W, C, lowest, lows, width, steps, gram, sums,
 ):  # fmt: skip
     """As `pass_chunk`, with one row of `share` for all series."""
     n_series, rank = H.shape
-    between = sum_between(C, rank)
     if n_inner > 0:
-        targets = np.dot(tau, between) + np.dot(H, mixed.T)
-        gather_lifts(lift_ptr, lift_at, lift, W, 0, n_series, targets)
+        targets = np.dot(tau, sum_between(C_fit, rank)) + np.dot(H, mixed.T)
+        gather_lifts(lift_ptr, lift_at, lift, W_fit, 0, n_series, targets)
         update_rows(update, S, bound, targets, H, n_inner)
+        carry_on(H, H_fit, momentum)
+    between = sum_between(C, rank)
     np.dot(H, between.T, tau)
     suspects = np.empty(tau.size, np.int64)
     floors = np.dot(H, np.ascontiguousarray(lowest[0, :rank]))
@@ -51,7 +52,8 @@ def pass_aligned(
 
 @njit(cache=True, nogil=True, error_model="numpy", fastmath=FAST)
 def pass_complete(
-    total, squares, share, old_between, H, C, S, mixed, bound, update, n_inner, steps, gram, sums
+    total, squares, share, old_between, H, H_fit, C_fit, S, mixed, bound, update, n_inner, momentum,
+    C, steps, gram, sums,
 ):  # fmt: skip
     """As `pass_aligned` where every reading is of one period: V is known there, nothing clips.
 
@@ -60,14 +62,15 @@ def pass_complete(
     Returns the sums of the profiles between edges, for the next pass.
     """
     rank = H.shape[1]
-    between = sum_between(C, rank)
-    for m in range(len(share)):
-        for k in range(rank):
-            between[m, k] *= share[m]
+    between = sum_between(C_fit, rank) * share.reshape(-1, 1)
     products = np.dot(total, between)
     if n_inner > 0:
         elsewhere = mixed - np.dot(between.T, old_between)
         update_rows(update, S, bound, products + np.dot(H, elsewhere.T), H, n_inner)
+        carry_on(H, H_fit, momentum)
+    if momentum > 0.0:
+        between = sum_between(C, rank) * share.reshape(-1, 1)
+        products = np.dot(total, between)
     own = np.dot(between.T, between)
     _sum_up_rows(H, products - np.dot(H, own), gram, sums)
     _fill_steps(np.dot(total.T, H) - np.dot(between, gram), steps)
@@ -102,6 +105,16 @@ def meet(total, share, floors, tau, suspects):
                     suspects[n_suspects] = n * n_edges + m
                     n_suspects += 1
     return objective, n_suspects
+
+
+@njit(cache=True, nogil=True)
+def carry_on(H, H_fit, momentum):
+    """Move updated weights on by `momentum` times the way since the last; keep them in `H_fit`."""
+    for n in range(len(H_fit)):
+        for k in range(H.shape[1]):
+            fitted = H[n, k]
+            H[n, k] = max(0.0, fitted + momentum * (fitted - H_fit[n, k]))
+            H_fit[n, k] = fitted
 
 
 @njit(cache=True, nogil=True, error_model="numpy", fastmath=FAST)

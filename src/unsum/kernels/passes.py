@@ -11,16 +11,18 @@ from unsum.kernels.updates import BLOCK, add_product, update_block
 
 @njit(cache=True, nogil=True, error_model="numpy", fastmath=FAST)
 def pass_chunk(
-    like, ptr, row, edge, total, share, order, tau, lift_ptr, lift_at, lift, H, W, C, S, mixed,
-    bound, lowest, lows, width, update, n_inner, steps, gram, sums,
+    like, ptr, row, edge, total, share, order, tau, lift_ptr, lift_at, lift, H, H_fit, W_fit, C_fit,
+    S, mixed, bound, update, n_inner, momentum, W, C, lowest, lows, width, steps, gram, sums,
 ):  # fmt: skip
     """Update the weights of a chunk and project, in place; return the new lifts.
 
-    Series n of the chunk has the weights `H[order[n]]`. `mixed` is `W'W_old` of the new and the old
-    profiles, `S` is `W'W`. With `n_inner` zero only the V step is done. `steps` receives `R H'`
-    without lifts, `gram` receives `HH'`. `sums` has three rows: objective, clipped and expanded
-    readings; squared residuals at positive weights, by profile; squared negative gradients at zero
-    weights.
+    Series n of the chunk has the weights `H[order[n]]`. They are updated with the profiles `W_fit`;
+    `mixed` is `W_fit' W_old`, with the profiles that V was projected with before, and `S` is
+    `W_fit' W_fit`. With `n_inner` zero only the V step is done. If `H_fit` is not empty it keeps
+    the updated weights, and those in H go on from there by `momentum` times the way since the last.
+    `steps` receives `R H'` without lifts, `gram` receives `HH'`. `sums` has three rows: objective,
+    clipped and expanded readings; squared residuals at positive weights, by profile; squared
+    negative gradients at zero weights.
     """
     n_series, rank = H.shape
     new_ptr = np.zeros(n_series + 1, np.int64)
@@ -38,13 +40,20 @@ def pass_chunk(
             for k in range(rank):
                 weights[k, i] = H[order[low + i], k]
         if n_inner > 0:
-            gather(like, ptr, row, tau, C, low, high, pulls)
-            gather_lifts(lift_ptr, lift_at, lift, W, low, high, pulls)
+            gather(like, ptr, row, tau, C_fit, low, high, pulls)
+            gather_lifts(lift_ptr, lift_at, lift, W_fit, low, high, pulls)
             for i in range(n):
                 for k in range(rank):
                     targets[k, i] = pulls[i, k]
             add_product(mixed, weights, n, targets)
             update_block(update, S, bound, targets, weights, n, n_inner)
+            if len(H_fit):
+                for i in range(n):
+                    for k in range(rank):
+                        fitted = weights[k, i]
+                        way = fitted - H_fit[order[low + i], k]
+                        weights[k, i] = max(0.0, fitted + momentum * way)
+                        H_fit[order[low + i], k] = fitted
         for i in range(n):
             for k in range(rank):
                 rows[i, k] = weights[k, i]

@@ -38,6 +38,9 @@ class NMF:
         Seed of random profiles.
     max_iter, tol
         When to stop: by the KKT residual, the change of the objective, or the iterations.
+    accelerate
+        Carry each iteration on along the way it came, and step back where that would raise the
+        objective (not with `strength="paper"`, which has no single objective).
     scale
         Divide every series by its mean level while fitting, so that all count alike; False fits raw
         series, as the paper does.
@@ -50,6 +53,7 @@ class NMF:
     seed: int = 0
     max_iter: int = 500
     tol: float = 1e-6
+    accelerate: bool = True
     scale: bool = True
 
     name: ClassVar[str] = "nmf"
@@ -70,7 +74,9 @@ class NMF:
         self, readings: Readings, threads: int | None = None, progress: Progress | None = None
     ) -> Fit:
         scale = self._units(readings)
-        found = self._factorize(readings, scale, threads=threads, progress=progress)
+        found = self._factorize(
+            readings, scale, accelerate=self.accelerate, threads=threads, progress=progress
+        )
         return NMFFit(found.W, found.H, scale, found.history, found.stop_reason)
 
     def _units(self, readings: Readings) -> np.ndarray:

@@ -71,14 +71,16 @@ class NMFAR(NMF):
         rho, findings = choose_rho(self.rho, readings, lags)
         strength = choose_strength(self.strength, rho, readings.n_periods, lags)
         switch = self.strength == "paper"
+        accelerate = self.accelerate and not switch
 
         def make(own: slice, weights: np.ndarray) -> AutocorrelatedChunk:
             return AutocorrelatedChunk(
-                readings[own], scale[own], weights, lags, rho[own], strength[own], switch=switch
-            )
+                readings[own], scale[own], weights, lags, rho[own], strength[own], switch=switch,
+                accelerate=accelerate,
+            )  # fmt: skip
 
         found = self._factorize(
-            readings, scale, make=make, threads=threads, progress=progress
+            readings, scale, make=make, accelerate=accelerate, threads=threads, progress=progress
         )
         return NMFARFit(
             found.W, found.H, scale, found.history, found.stop_reason, lags, rho, strength,
@@ -97,7 +99,7 @@ class NMFARFit(NMFFit):
     switch: bool
 
     def fill(self, first: int, part: Readings, values: np.ndarray) -> None:
-        from unsum.factorization.chunk import Shared
+        from unsum.factorization.chunk import Step
         from unsum.factorization.chunk_ar import AutocorrelatedChunk
 
         own = slice(first, first + part.n_series)
@@ -105,7 +107,7 @@ class NMFARFit(NMFFit):
             part, self.scale[own], self.H[own].copy(), self.lags, self.rho[own],
             self.strength[own], switch=self.switch,
         )  # fmt: skip
-        chunk.advance(Shared.of(self.W, self.W, len(self.W), "hals", 0))
+        chunk.advance(Step.of(self.W, self.W, self.W, len(self.W), "hals", 0))
         np.multiply(chunk.V, self.scale[own, None], out=values)
 
 
