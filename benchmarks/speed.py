@@ -11,7 +11,7 @@ nonnegativity bites. Prints what the machine can do beside it.
 from __future__ import annotations
 
 import argparse
-import resource
+import re
 import subprocess
 import sys
 import tempfile
@@ -313,7 +313,9 @@ def fit_alone(path: Path) -> None:
             stored["series"], *(stored[name] for name in NAMES), n_series=n_series, n_periods=365
         )
     NMF(rank=RANK, max_iter=5, tol=0.0).fit(readings, threads=THREADS)
-    print(f"{resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e6:.2f} GB")
+    status = Path("/proc/self/status").read_text()  # maxrss would begin with the parent's
+    peak = int(re.search(r"VmHWM:\s+(\d+)", status)[1])
+    print(f"{peak / 1e6:.2f} GB")
 
 
 def acceleration() -> str:
@@ -349,7 +351,8 @@ def main() -> None:
     parser.add_argument("--fit", type=Path, help=argparse.SUPPRESS)
     options = parser.parse_args()
     if options.fit is not None:
-        return fit_alone(options.fit)
+        fit_alone(options.fit)
+        return
     quick = options.quick
     repeats = 5 if quick else 15
     gflops, gigabytes = machine()
@@ -369,9 +372,8 @@ def main() -> None:
         f"({work / seconds / 1e9 / gflops:.0%} of the product's GFLOP/s, "
         f"{moved / seconds / 1e9 / gigabytes:.0%} of the copy's GB/s) | {each:.1f} | <= 15 |"
     )
-    print(
-        f"| same: peak memory of a whole fit, readings included | {fit_memory(readings)} | <= 2 GB |"
-    )
+    peak = fit_memory(readings)
+    print(f"| same: peak memory of a whole fit, readings included | {peak} | <= 2 GB |")
     base = implicit_seconds(*make_readings(50_000, 365, 30), repeats)
     double = implicit_seconds(*make_readings(100_000, 365, 30), repeats)
     print(f"| N doubles from 50,000 | {double / base:.2f} x | <= 2.2 |")

@@ -175,7 +175,7 @@ def test_same_bits_for_any_number_of_threads():
             tol=0.0,
             accelerate=True,
             threads=threads,
-        )  # fmt: skip
+        )
         for threads in (1, 2, 7)
     ]
     for other in found[1:]:

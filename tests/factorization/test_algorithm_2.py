@@ -22,7 +22,6 @@ from unsum.panel import Panel
 from unsum.readings import Readings
 from unsum.recovering import recover
 
-
 LAGS = {"one": {1: 1.0}, "week": {1: 0.6, 7: 0.4}, "third": {3: 1.0}}
 
 

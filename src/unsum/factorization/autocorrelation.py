@@ -15,12 +15,11 @@ import numpy as np
 
 from unsum.errors import ParameterError
 
-
 LAG_1 = {1: 1.0}
 
 
 def share_lags(given: Any, n_periods: int) -> dict[int, float]:
-    """The share of each lag, adding up to one: equal for a list of lags, or as a mapping has them."""
+    """The share of each lag, adding up to one: equal for a list, or as a mapping has them."""
     shares = dict(given) if isinstance(given, Mapping) else dict.fromkeys(given, 1.0)
     for lag, share in shares.items():
         if not isinstance(lag, int | np.integer) or lag < 1:

@@ -103,10 +103,10 @@ class Reduction:
         self.sums += other.sums
 
     def residual(self, W: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """R H' (T x K), and its squares by profile where W is positive and where W is zero."""
+        """R H' (T x K), and by profile its squares where W is positive and zero, and those of W."""
         from unsum.kernels.profiles import sum_steps
 
-        residual, squares = np.empty(W.shape), np.zeros((2, W.shape[1]))
+        residual, squares = np.empty(W.shape), np.zeros((3, W.shape[1]))
         sum_steps(self.steps, self.points, W, residual, squares)
         return residual, squares
 

@@ -39,9 +39,10 @@ class AlignedChunk(Chunk):
         # before threads of BLAS are limited)
 
         super().__init__(part, scale, weights, accelerate=accelerate)
-        n_edges = int(self.ptr[1])
-        self.share = self.share[:n_edges]
-        self.total, self.tau = self.total.reshape(-1, n_edges), self.tau.reshape(-1, n_edges)
+        shape = (part.n_series, int(self.ptr[1]))
+        self.share = self.share[: shape[1]]
+        self.total: np.ndarray = self.total.reshape(shape)
+        self.tau: np.ndarray = self.tau.reshape(shape)
 
     def advance(self, step: Step) -> Reduction:
         from unsum.kernels.aligned import pass_aligned

@@ -191,7 +191,7 @@ class Descent:
         Their weights are zero, so the model and the objective stay as they are.
         """
         W, gram = self.W, self.state.gram
-        dead = (np.diag(gram) <= 0) | ~W.any(axis=0)
+        dead = (np.diag(gram) <= 0) | (self.squares[2] <= 0)
         if not dead.any():
             return
         W = W.copy()
@@ -213,9 +213,9 @@ def _record(trajectory: Trajectory, descent: Descent, size: float, n_readings: i
     The paper's residual is that of R(W) and R(H) at positive entries; stationarity also counts
     negative gradients at zero entries. Profiles count as if balanced against their weights.
     """
-    W, state, squares = descent.W, descent.state, descent.squares
-    rank = W.shape[1]
-    norm_w, norm_h = np.linalg.norm(W, axis=0), np.sqrt(np.diag(state.gram))
+    state, squares = descent.state, descent.squares
+    rank = len(state.gram)
+    norm_w, norm_h = np.sqrt(squares[2]), np.sqrt(np.diag(state.gram))
     with np.errstate(divide="ignore", invalid="ignore"):
         balance = np.where((norm_w > 0) & (norm_h > 0), norm_w / norm_h, 0.0)
         inverse = np.where(balance > 0, 1 / balance, 0.0)

@@ -15,9 +15,9 @@ def smooth_rows(indptr, start, stop, total, X, lags, shares, rho, strength, V, z
 
         ||v - x||^2 - lambda v' Delta_rho v   subject to   A v = b, v >= 0,
 
-    where `v' Delta_rho v` is twice the sum over lags of `share * v[t] v[t + lag]`, less `rho v[t]^2`,
-    over the periods that some reading covers. Elsewhere v is x: nothing would bound the second term
-    there, and model and values would chase each other to infinity.
+    where `v' Delta_rho v` is twice the sum over lags of `share * v[t] v[t + lag]`, less twice that
+    of `rho v[t]^2`, over the periods that some reading covers. Elsewhere v is x: nothing would
+    bound the second term there, and model and values would chase each other to infinity.
 
     `zero` holds the periods that were zero at the last solution and is kept up to date. Where
     lambda is zero this is the simplex projection of Algorithm 1. Returns the objective, and how

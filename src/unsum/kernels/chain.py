@@ -7,10 +7,10 @@ t + j + 1. Everything rests on the system
     [Q + theta   -A'] [dv]
     [  -A         0 ] [dy]
 
-which is solved by elimination along the chain. The multiplier of a reading is eliminated right after
-its last period. Until then every period carries one extra entry, its coupling to that multiplier,
-and so do as many periods after the reading as the band is wide (`reach`). No pivoting is needed:
-pivots of periods stay positive, those of multipliers negative.
+which is solved by elimination along the chain. The multiplier of a reading is eliminated right
+after its last period. Until then every period carries one extra entry, its coupling to that
+multiplier, and so do as many periods after the reading as the band is wide (`reach`). No pivoting
+is needed: pivots of periods stay positive, those of multipliers negative.
 """
 
 from __future__ import annotations
@@ -86,8 +86,8 @@ def solve_nonnegative(diagonal, coupling, linear, begin, end, total, v, zero, wo
 def solve_chain(diagonal, coupling, linear, begin, end, total, v):
     """Write the minimiser into `v` by interior points; return the number of steps.
 
-    A primal-dual method with Mehrotra's predictor and corrector. Rates `total / length` should be of
-    the order of one. Periods of a reading that totals zero are zero.
+    A primal-dual method with Mehrotra's predictor and corrector. Rates `total / length` should be
+    of the order of one. Periods of a reading that totals zero are zero.
     """
     n, m = len(v), len(begin)
     owner = np.full(n, -1)

@@ -21,8 +21,8 @@ def add_rows(rows, values, total):
 def sum_steps(steps, points, W, residual, squares):
     """`R H'` from its differences and single points (which may be absent).
 
-    `squares` receives, by profile, its squares where W is positive, and where W is zero and wants
-    to grow.
+    `squares` receives sums of squares by profile: of `R H'` where W is positive, and where W is
+    zero and wants to grow; and of W.
     """
     rank = W.shape[1]
     running = np.zeros(rank)
@@ -33,6 +33,7 @@ def sum_steps(steps, points, W, residual, squares):
             if len(points):
                 value += points[t, k]
             residual[t, k] = value
+            squares[2, k] += W[t, k] * W[t, k]
             if W[t, k] > 0.0:
                 squares[0, k] += value * value
             elif value > 0.0:
