@@ -22,7 +22,9 @@ DAY_0 = 14_244 * DAY  # 31 December 2008
 
 
 def read_cer(
-    paths: str | Path | Sequence[str | Path], first_day: int | None = None, n_days: int | None = None
+    paths: str | Path | Sequence[str | Path],
+    first_day: int | None = None,
+    n_days: int | None = None,
 ) -> tuple[Panel, list[str]]:
     """kWh of every meter by day, and the meters left out because a day of theirs is incomplete.
 
