@@ -87,6 +87,17 @@ def test_the_implicit_solver_follows_the_printed_algorithm(case, update, inner):
         assert found.history["objective"][-1] == pytest.approx(objective, rel=1e-7)
 
 
+@pytest.mark.parametrize("rank", [1, 4, 5, 8, 9, 13, 33, 40])
+def test_any_rank_fits_into_lanes(rank):
+    readings = random_readings(7, n_series=45, n_periods=50, shape=1.0, zeros=0.1)
+    scale, W, H = start_of(readings, rank, seed=1)
+    unit = np.where(scale > 0, scale, 1.0)[readings.series_of_readings()]
+    naive = list(algorithm_1(W, H.T, readings, readings.total / unit, "hals", 1, 1))
+    found = factorize(readings, scale, W, H, update="hals", n_inner=1, max_iter=1, tol=0.0)
+    np.testing.assert_allclose(found.W, naive[1][1], rtol=1e-7, atol=1e-9)
+    np.testing.assert_allclose(found.H, naive[1][2].T, rtol=1e-7, atol=1e-9)
+
+
 def test_clipping_is_exercised_and_absent_where_it_should_be():
     for case, lowest, highest in (
         ("even levels", 0.0, 0.05), ("clipping", 0.05, 1.0), ("same dates", 0.02, 1.0),

@@ -154,7 +154,7 @@ def run_task(data: Dataset, grid: Grid, task: Task) -> list[dict[str, Any]]:
                 "validation": score,
                 "iterations": iterations,
                 "seconds": seconds,
-            }  # fmt: skip
+            }
         )
     return rows
 
@@ -164,7 +164,7 @@ class Results:
 
     def __init__(self, path: Path, grid: Grid, datasets: Sequence[Dataset]) -> None:
         self.path = path
-        self.settings = {
+        self.settings: dict[str, Any] = {
             "version": __version__, "max_iter": grid.max_iter, "printed": PRINTED,
             "datasets": {data.name: str(data) for data in datasets},
         }  # fmt: skip

@@ -205,8 +205,9 @@ def _reasons(summary: Summary, titles: dict[str, str], grid: Grid) -> list[Headi
                 continue
             texts = [titles[cell.dataset], cell.scheme, str(cell.every)]
             texts.append(_both(summary, cell, "even", "paper", None))
-            for variant in ("paper", *changes):
-                texts.append(_both(summary, cell, method, variant, ranks))
+            texts += [
+                _both(summary, cell, method, variant, ranks) for variant in ("paper", *changes)
+            ]
             rows.append(texts)
         head = [title, "scheme", "every", "even", "paper", *changes]
         parts.append(Table(head, rows))
