@@ -14,6 +14,25 @@ FAR = 0.8  # "by large": at most this part of the other error
 
 
 @dataclass(frozen=True)
+class Yardstick:
+    """An error, and the even spreading that the algorithms are measured against."""
+
+    name: str
+    error: str
+    even: str
+
+
+YARDSTICKS = (
+    Yardstick("the paper's error", "paper", "even"),
+    Yardstick("the same; even spreading left at zero where nothing is read", "paper", "even-0"),
+    Yardstick("the same, over covered periods only", "paper_covered", "even"),
+    Yardstick("every series divided by its mean", "normalised", "even"),
+)
+
+Value = Callable[[Summary, Cell, Yardstick], float]
+
+
+@dataclass(frozen=True)
 class Claim:
     """What the paper says, in short, and the test that each cell of the grid must pass."""
 
@@ -21,7 +40,7 @@ class Claim:
     sentence: str
     test: str
     where: Callable[[Cell], bool]
-    value: Callable[[Summary, Cell, str], float]
+    value: Value
     limit: float
 
 
@@ -30,7 +49,7 @@ class Verdict:
     """How many cells pass, and how far."""
 
     claim: Claim
-    error: str
+    yard: Yardstick
     cells: list[Cell]
     values: np.ndarray
 
@@ -52,25 +71,33 @@ class Verdict:
         return f"{word} ({n_passed} of {n} cells)"
 
 
-def _ratio(method: str, other: str) -> Callable[[Summary, Cell, str], float]:
-    def value(summary: Summary, cell: Cell, error: str) -> float:
-        return summary.best(cell, method, error=error) / summary.best(cell, other, error=error)
+def _ratio(method: str, other: str = "") -> Value:
+    """The error of a method over that of another, by default over the yardstick's."""
+
+    def value(summary: Summary, cell: Cell, yard: Yardstick) -> float:
+        own = summary.best(cell, method, error=yard.error)
+        return own / summary.best(cell, other or yard.even, error=yard.error)
 
     return value
 
 
-def _updates(summary: Summary, cell: Cell, error: str) -> float:
+def _updates(summary: Summary, cell: Cell, yard: Yardstick) -> float:
     """The larger relative difference between the updates, of both algorithms."""
     gaps = []
     for method in ("nmf", "nmf-ar"):
-        hals, nenmf = (summary.best(cell, method, update, error) for update in ("hals", "nenmf"))
+        hals, nenmf = (
+            summary.best(cell, method, update, yard.error) for update in ("hals", "nenmf")
+        )
         gaps.append(abs(hals - nenmf) / min(hals, nenmf))
     return max(gaps)
 
 
-def _worse(summary: Summary, cell: Cell, error: str) -> float:
-    ratio = _ratio("nmf", "even")
-    return max(ratio(summary, cell, error), _ratio("nmf-ar", "even")(summary, cell, error))
+def _worse(summary: Summary, cell: Cell, yard: Yardstick) -> float:
+    return max(_ratio(method)(summary, cell, yard) for method in ("nmf", "nmf-ar"))
+
+
+def _unlike(summary: Summary, cell: Cell, yard: Yardstick) -> float:
+    return 1 / _ratio("nmf")(summary, cell, yard)
 
 
 def _is_real(cell: Cell) -> bool:
@@ -100,7 +127,7 @@ CLAIMS = (
         "Above it, Algorithm 1 goes on working well when dates of reading are random.",
         "rates from 10 %, random: the error of Algorithm 1 is below that of even spreading",
         lambda cell: cell.rate >= 0.1 and cell.scheme == "random",
-        _ratio("nmf", "even"),
+        _ratio("nmf"),
         1.0,
     ),
     Claim(
@@ -108,7 +135,7 @@ CLAIMS = (
         "On real data read periodically, it does less well there.",
         "rates from 10 %, periodic, real data: even spreading is better than Algorithm 1",
         lambda cell: cell.rate >= 0.1 and cell.scheme == "periodic" and _is_real(cell),
-        _ratio("even", "nmf"),
+        _unlike,
         1.0,
     ),
     Claim(
@@ -124,17 +151,16 @@ CLAIMS = (
         "Algorithm 2 is better than interpolation throughout, under both schemes.",
         "everywhere: the error of Algorithm 2 is below that of even spreading",
         lambda cell: True,  # noqa: ARG005
-        _ratio("nmf-ar", "even"),
+        _ratio("nmf-ar"),
         1.0,
     ),
 )
 
 
-def judge(summary: Summary, error: str) -> list[Verdict]:
-    """A verdict on every claim."""
-    verdicts = []
-    for claim in CLAIMS:
-        cells = [cell for cell in summary.cells() if claim.where(cell)]
-        values = np.array([claim.value(summary, cell, error) for cell in cells])
-        verdicts.append(Verdict(claim, error, cells, values))
-    return verdicts
+def judge(summary: Summary, claim: Claim) -> list[Verdict]:
+    """A verdict by every yardstick."""
+    cells = [cell for cell in summary.cells() if claim.where(cell)]
+    return [
+        Verdict(claim, yard, cells, np.array([claim.value(summary, cell, yard) for cell in cells]))
+        for yard in YARDSTICKS
+    ]

@@ -13,9 +13,10 @@ from unsum.tables.write import whole_file
 if TYPE_CHECKING:
     from unsum.experiments.summary import Summary
 
-EVEN, PLAIN, PENALISED = "#c8322b", "#2e8b45", "#2760b0"
+EVEN, FAINT, PLAIN, PENALISED = "#c8322b", "#eeb0ab", "#2e8b45", "#2760b0"
 LINES = (
     ("even", "", EVEN, "-.", "even spreading"),
+    ("even-0", "", FAINT, "-.", "even spreading, else zero"),
     ("nmf", "nenmf", PLAIN, "-", "Algorithm 1, NeNMF"),
     ("nmf", "hals", PLAIN, ":", "Algorithm 1, HALS"),
     ("nmf-ar", "nenmf", PENALISED, "-", "Algorithm 2, NeNMF"),
@@ -48,7 +49,7 @@ def draw_figure(
                     1 / every, errors, style, color=colour, label=label, linewidth=1.6,
                     marker="o", markersize=2.5,
                 )  # fmt: skip
-                if method != "even":
+                if update:
                     highest = max(highest, float(np.max(errors)))
             axis.set_ylim(0, max(ROOM * highest, 1e-3))
             axis.set_xscale("log")
@@ -63,7 +64,7 @@ def draw_figure(
     for axis in axes[:, 0]:
         axis.set_ylabel(error.replace("paper", "error of the paper"), fontsize=8)
     handles, labels = axes[0, 0].get_legend_handles_labels()
-    figure.legend(handles, labels, loc="outside lower center", ncols=5, frameon=False, fontsize=8)
+    figure.legend(handles, labels, loc="outside lower center", ncols=6, frameon=False, fontsize=8)
     for path in paths:
         with whole_file(path) as temporary:
             figure.savefig(

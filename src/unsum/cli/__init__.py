@@ -1,0 +1,6 @@
+"""The command line: thin commands over the library. Heavy imports live inside the commands."""
+
+from unsum.cli import files, measuring
+from unsum.cli.app import app, main
+
+__all__ = ["app", "files", "main", "measuring"]

@@ -1,0 +1,260 @@
+"""Commands from file to file."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from unsum.cli.app import Exit, app
+from unsum.cli.options import (
+    ActiveFromOpt,
+    ActiveToOpt,
+    DecimalOpt,
+    DropOpt,
+    EndOpt,
+    EndsOpt,
+    FileArg,
+    FormatOpt,
+    FreqOpt,
+    FromOpt,
+    InclusiveOpt,
+    JsonOpt,
+    OutOpt,
+    PanelFreqOpt,
+    QualityOpt,
+    SchemeOpt,
+    SeedOpt,
+    SeriesOpt,
+    SnapOpt,
+    StartOpt,
+    ThreadsOpt,
+    TimeOpt,
+    ToOpt,
+    TotalOpt,
+    TzOpt,
+    ValueOpt,
+    lags_of,
+    make_screen,
+    options_of,
+    scheme_of,
+    strength_of,
+)
+from unsum.errors import ParameterError
+
+
+@app.command()
+def recover(
+    file: FileArg,
+    out: OutOpt,
+    freq: FreqOpt = "D",
+    method: Annotated[str, typer.Option(help="auto, even, denton, nmf, or nmf-ar.")] = "auto",
+    rank: Annotated[int | None, typer.Option(help="nmf, nmf-ar: how many profiles.", min=1)] = None,
+    update: Annotated[str | None, typer.Option(help="nmf, nmf-ar: 'hals' or 'nenmf'.")] = None,
+    max_iter: Annotated[
+        int | None, typer.Option(help="nmf, nmf-ar: most iterations.", min=0)
+    ] = None,
+    tol: Annotated[float | None, typer.Option(help="nmf, nmf-ar: tolerance for stopping.")] = None,
+    start_from: Annotated[
+        str | None, typer.Option(help="nmf, nmf-ar: first profiles 'denton', 'even' or 'random'.")
+    ] = None,
+    seed: Annotated[
+        int | None, typer.Option(help="nmf, nmf-ar: seed of random profiles.", min=0)
+    ] = None,
+    lags: Annotated[
+        str | None,
+        typer.Option(help="nmf-ar: lags that count, such as 1,7; with weights 1:0.7,7:0.3."),
+    ] = None,
+    rho: Annotated[
+        float | None, typer.Option(help="nmf-ar: the autocorrelation of every series.")
+    ] = None,
+    strength: Annotated[
+        str | None, typer.Option(help="nmf-ar: the pull towards it: a number, or 'paper'.")
+    ] = None,
+    tz: TzOpt = None,
+    inclusive_end: InclusiveOpt = False,
+    snap: SnapOpt = "error",
+    from_: FromOpt = None,
+    to: ToOpt = None,
+    drop_bad: DropOpt = False,
+    wide: Annotated[
+        bool, typer.Option("--wide", help="One column per series instead of a long table.")
+    ] = False,
+    series: SeriesOpt = "series",
+    start: StartOpt = "start",
+    end: EndOpt = "end",
+    total: TotalOpt = "total",
+    quality: QualityOpt = None,
+    active_from: ActiveFromOpt = None,
+    active_to: ActiveToOpt = None,
+    date_format: FormatOpt = None,
+    decimal: DecimalOpt = ".",
+    threads: ThreadsOpt = None,
+    json: JsonOpt = False,
+) -> None:
+    """Readings in, fine series out: nonnegative, and adding up to every reading.
+
+    Example: unsum recover bills.csv -o daily.parquet
+
+    Example: unsum recover bills.csv -o daily.csv --series account --total kwh --inclusive-end
+
+    Example: unsum recover bills.csv -o daily.parquet --method nmf --rank 5
+    """
+    from unsum.tables.jobs import run_recover
+
+    columns = {
+        "series": series, "start": start, "end": end, "total": total, "quality": quality,
+        "active_from": active_from, "active_to": active_to,
+    }  # fmt: skip
+    options = options_of(freq, tz, inclusive_end, snap, from_, to, columns, date_format, decimal)
+    given = {
+        "rank": rank, "update": update, "max_iter": max_iter, "tol": tol, "start": start_from,
+        "seed": seed, "lags": lags_of(lags), "rho": rho, "strength": strength_of(strength),
+    }  # fmt: skip
+    settings = {name: value for name, value in given.items() if value is not None}
+    screen = make_screen(json)
+    job = run_recover(
+        file, out, options, method=method, settings=settings, drop_bad=drop_bad, wide=wide,
+        threads=threads, watch=screen.watch, say=screen.say,
+    )  # fmt: skip
+    if json:
+        screen.print_json({"command": "recover", **job.to_dict()})
+        return
+    screen.findings(job.findings, dropped=True)
+    screen.findings(job.adjustments)
+    screen.facts(job.facts())
+
+
+@app.command()
+def check(
+    file: FileArg,
+    freq: FreqOpt = "D",
+    tz: TzOpt = None,
+    inclusive_end: InclusiveOpt = False,
+    snap: SnapOpt = "error",
+    from_: FromOpt = None,
+    to: ToOpt = None,
+    series: SeriesOpt = "series",
+    start: StartOpt = "start",
+    end: EndOpt = "end",
+    total: TotalOpt = "total",
+    quality: QualityOpt = None,
+    active_from: ActiveFromOpt = None,
+    active_to: ActiveToOpt = None,
+    date_format: FormatOpt = None,
+    decimal: DecimalOpt = ".",
+    json: JsonOpt = False,
+) -> None:
+    """What is wrong with a table of readings, row by row, and what recover would do about it.
+
+    Ends with exit code 1 when something would stop recover.
+
+    Example: unsum check bills.csv
+    """
+    from unsum.tables.intake import take_in
+
+    columns = {
+        "series": series, "start": start, "end": end, "total": total, "quality": quality,
+        "active_from": active_from, "active_to": active_to,
+    }  # fmt: skip
+    options = options_of(freq, tz, inclusive_end, snap, from_, to, columns, date_format, decimal)
+    screen = make_screen(json)
+    screen.say(f"reading {file}")
+    intake = take_in(file, options)
+    if json:
+        usable = intake.usable.describe() if intake.usable else None
+        screen.print_json({"command": "check", "readings": usable} | intake.findings.to_dict())
+    else:
+        screen.findings(intake.findings, everything=True)
+        screen.check_summary(intake)
+    if intake.findings.errors:
+        raise typer.Exit(Exit.BAD_INPUT)
+
+
+@app.command()
+def aggregate(
+    file: FileArg,
+    out: OutOpt,
+    every: Annotated[int | None, typer.Option(help="A reading every so many periods.", min=1)] = (
+        None
+    ),
+    scheme: SchemeOpt = "periodic",
+    offset: Annotated[
+        int | None, typer.Option(help="First date of periodic readings; random per series.", min=0)
+    ] = None,
+    rule: Annotated[str | None, typer.Option(help="A calendar rule instead: MS, W, QS.")] = None,
+    dates: Annotated[
+        Path | None, typer.Option(help="A file whose series, start and end are taken instead.")
+    ] = None,
+    seed: SeedOpt = 0,
+    ends: EndsOpt = False,
+    freq: PanelFreqOpt = None,
+    tz: TzOpt = None,
+    time: TimeOpt = "time",
+    series: SeriesOpt = "series",
+    value: ValueOpt = "value",
+    decimal: DecimalOpt = ".",
+    json: JsonOpt = False,
+) -> None:
+    """The inverse: fine series in (a long or wide table), readings out.
+
+    Example: unsum aggregate daily.parquet -o readings.csv --every 30
+
+    Example: unsum aggregate daily.parquet -o months.csv --rule MS
+
+    Example: unsum aggregate daily.parquet -o again.csv --dates bills.csv
+    """
+    from unsum.aggregation import aggregate as take_sums
+    from unsum.tables.dates import read_dates
+    from unsum.tables.panels import read_panel
+    from unsum.tables.write import write_table
+
+    if sum(choice is not None for choice in (every, rule, dates)) != 1:
+        raise ParameterError("give one of --every, --rule and --dates.")
+    panel = read_panel(file, freq, tz=tz, time=time, series=series, value=value, decimal=decimal)
+    how: Any = rule
+    if every is not None:
+        how = scheme_of(scheme, every, seed, ends=ends, offset=offset)
+    elif dates is not None:
+        how = read_dates(dates, panel)
+    readings = take_sums(panel, how)
+    write_table(readings.to_arrow(), out, file)
+    screen = make_screen(json)
+    found = how.findings if dates is not None else readings.findings
+    if json:
+        described = readings.describe() | found.to_dict()
+        screen.print_json({"command": "aggregate", "output": str(out)} | described)
+    else:
+        screen.findings(found)
+        screen.facts([("wrote", f"{out}: {readings!r}")])
+
+
+@app.command()
+def totals(
+    file: FileArg,
+    out: OutOpt,
+    rule: Annotated[str, typer.Option(help="MS, W, QS, YS, or any step: 7D, 6h.")] = "MS",
+    freq: PanelFreqOpt = None,
+    tz: TzOpt = None,
+    time: TimeOpt = "time",
+    series: SeriesOpt = "series",
+    value: ValueOpt = "value",
+    decimal: DecimalOpt = ".",
+    json: JsonOpt = False,
+) -> None:
+    """Fine series to calendar months, weeks, quarters, or any longer step.
+
+    Example: unsum totals daily.parquet -o months.csv --rule MS
+    """
+    from unsum.tables.panels import read_panel
+    from unsum.tables.write import write_table
+
+    panel = read_panel(file, freq, tz=tz, time=time, series=series, value=value, decimal=decimal)
+    table = panel.totals(rule)
+    write_table(table, out, file)
+    screen = make_screen(json)
+    if json:
+        screen.print_json({"command": "totals", "output": str(out), "rows": len(table)})
+    else:
+        screen.facts([("wrote", f"{out}: {len(table):,} totals of {panel.n_series:,} series")])

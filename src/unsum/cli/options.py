@@ -1,0 +1,135 @@
+"""Options that several commands share, and how their texts are understood."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from unsum.errors import ParameterError, require_choice
+
+FileArg = Annotated[Path, typer.Argument(help="A CSV or Parquet file.", show_default=False)]
+OutOpt = Annotated[Path, typer.Option("-o", "--out", help="The file to write: .csv or .parquet.")]
+FreqOpt = Annotated[
+    str, typer.Option(help="The fine step: 15min, h, D, W, MS, ..., or 'period' for numbers.")
+]
+TzOpt = Annotated[
+    str | None, typer.Option(help="The time zone of the periods, such as Europe/Paris.")
+]
+JsonOpt = Annotated[bool, typer.Option("--json", help="Print one JSON object for machines.")]
+InclusiveOpt = Annotated[
+    bool, typer.Option("--inclusive-end", help="The end is the last day of a reading.")
+]
+SnapOpt = Annotated[
+    str, typer.Option(help="Boundaries off the grid: 'error', or 'nearest' to move them.")
+]
+FromOpt = Annotated[str | None, typer.Option("--from", help="First date of the result.")]
+ToOpt = Annotated[str | None, typer.Option("--to", help="End of the result, not included.")]
+SeriesOpt = Annotated[str, typer.Option(help="Name of the column of series.")]
+StartOpt = Annotated[str, typer.Option(help="Name of the column of starts.")]
+EndOpt = Annotated[str, typer.Option(help="Name of the column of ends.")]
+TotalOpt = Annotated[str, typer.Option(help="Name of the column of totals.")]
+QualityOpt = Annotated[
+    str | None, typer.Option(help="Name of the column of qualities, actual or estimated.")
+]
+ActiveFromOpt = Annotated[str | None, typer.Option(help="Name of the column of move-in dates.")]
+ActiveToOpt = Annotated[str | None, typer.Option(help="Name of the column of move-out dates.")]
+FormatOpt = Annotated[
+    str | None, typer.Option("--date-format", help="Format of other dates, such as %d/%m/%Y.")
+]
+DecimalOpt = Annotated[str, typer.Option(help="The decimal mark of numbers: '.' or ','.")]
+DropOpt = Annotated[
+    bool, typer.Option("--drop-bad", help="Set bad rows aside, into a file, instead of stopping.")
+]
+ThreadsOpt = Annotated[
+    int | None, typer.Option(help="Threads to use; results do not depend on it.", min=1)
+]
+TimeOpt = Annotated[str, typer.Option(help="Name of the column of times.")]
+ValueOpt = Annotated[str, typer.Option(help="Name of the column of values, in a long table.")]
+PanelFreqOpt = Annotated[
+    str | None, typer.Option("--freq", help="The step of the table; guessed from its times.")
+]
+EveryOpt = Annotated[int, typer.Option(help="Periods between two readings, on average.", min=1)]
+SchemeOpt = Annotated[str, typer.Option(help="Dates of readings: 'periodic' or 'random'.")]
+SeedOpt = Annotated[int, typer.Option(help="Seed of random dates.", min=0)]
+EndsOpt = Annotated[
+    bool, typer.Option("--ends", help="What lies before the first and after the last date is read.")
+]
+
+
+def options_of(
+    freq: str,
+    tz: str | None,
+    inclusive_end: bool,
+    snap: str,
+    from_: str | None,
+    to: str | None,
+    columns: dict[str, str | None],
+    date_format: str | None,
+    decimal: str,
+) -> Any:
+    from unsum.tables.rows import Options
+
+    number = freq == "period"
+    return Options(
+        freq=freq,
+        tz=tz,
+        end="inclusive" if inclusive_end else "exclusive",
+        snap=snap,
+        range_start=integer_of("--from", from_) if number else from_,
+        range_end=integer_of("--to", to) if number else to,
+        columns={role: name for role, name in columns.items() if name is not None},
+        date_format=date_format,
+        decimal=decimal,
+    )
+
+
+def strength_of(text: str | None) -> float | str | None:
+    if text is None or text == "paper":
+        return text
+    try:
+        return float(text)
+    except ValueError:
+        raise ParameterError(f"--strength must be a number or 'paper'; got {text!r}.") from None
+
+
+def lags_of(text: str | None) -> list[int] | dict[int, float] | None:
+    """Lags such as `1,7`, or with weights `1:0.7,7:0.3`."""
+    if text is None:
+        return None
+    try:
+        pairs = [part.split(":") for part in text.split(",")]
+        if any(len(pair) > 1 for pair in pairs):
+            return {int(lag): float(weight) for lag, weight in pairs}
+        return [int(pair[0]) for pair in pairs]
+    except ValueError:
+        raise ParameterError(
+            f"--lags must be like 1,7 or, with weights, 1:0.7,7:0.3; got {text!r}."
+        ) from None
+
+
+def integer_of(option: str, text: str | None) -> int | None:
+    if text is None:
+        return None
+    try:
+        return int(text)
+    except ValueError:
+        raise ParameterError(f"{option} must be a period number; got {text!r}.") from None
+
+
+def scheme_of(scheme: str, every: int, seed: int, *, ends: bool, offset: int | None = None) -> Any:
+    from unsum.aggregation import AtRandom, Periodic
+
+    require_choice("--scheme", scheme, ("periodic", "random"))
+    if scheme == "periodic":
+        return Periodic(every, offset=offset, seed=seed, ends=ends)
+    if offset is not None:
+        raise ParameterError("--offset goes with --scheme periodic.")
+    return AtRandom(every, seed=seed, ends=ends)
+
+
+def make_screen(json: bool) -> Any:
+    from unsum.screen import Screen
+
+    return Screen(quiet=json)
