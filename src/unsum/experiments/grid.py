@@ -47,8 +47,9 @@ VARIANTS: dict[str, dict[str, Any]] = {
     "ends read": {"ends": True},
     "five times the iterations": {"times": 5},
     "one sweep": {"inner": 1},
+    "accelerated": {"accelerate": True, "strength": None},
     "ours": {
-        "scale": True, "start": "denton", "strength": None, "accelerate": True, "inner": 3,
+        "scale": True, "start": "denton", "strength": None, "inner": 3, "max_iter": 100,
     },
 }  # fmt: skip
 
@@ -130,9 +131,10 @@ def run_task(data: Dataset, grid: Grid, task: Task) -> list[dict[str, Any]]:
     readings = aggregate(data.truth, scheme(task.every, seed=task.run, ends=ends))
     settings: dict[str, Any] = {}
     if task.update:
-        settings = {**PRINTED, "inner": INNER[task.update], **changes}
-        settings |= {"update": task.update, "seed": task.run}
-        settings["max_iter"] = grid.max_iter * times
+        settings = {
+            **PRINTED, "inner": INNER[task.update], "max_iter": grid.max_iter * times, **changes,
+            "update": task.update, "seed": task.run,
+        }  # fmt: skip
     if task.method == "nmf-ar":
         settings["rho"] = data.history
     elif task.method == "nmf":

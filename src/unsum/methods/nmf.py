@@ -37,10 +37,13 @@ class NMF:
     seed
         Seed of random profiles.
     max_iter, tol
-        When to stop: by the KKT residual, the change of the objective, or the iterations.
+        When to stop: by the KKT residual, the change of the objective, or the iterations. There
+        are few by default, because readings leave much open: on most panels tried, iterating to
+        the end brings the objective down and takes the series away from the truth.
     accelerate
         Carry each iteration on along the way it came, and step back where that would raise the
-        objective (not with `strength="paper"`, which has no single objective).
+        objective; for those who want its minimum. (Not with `strength="paper"`, which has no single
+        objective.)
     scale
         Divide every series by its mean level while fitting, so that all count alike; False fits raw
         series, as the paper does.
@@ -51,9 +54,9 @@ class NMF:
     inner: int = 3
     start: str = "denton"
     seed: int = 0
-    max_iter: int = 500
+    max_iter: int = 100
     tol: float = 1e-6
-    accelerate: bool = True
+    accelerate: bool = False
     scale: bool = True
 
     name: ClassVar[str] = "nmf"
