@@ -29,12 +29,11 @@ def read_uci(path: str | Path, step: str = "D") -> Panel:
     names, moments, columns = _read(Path(path))
     size = {"D": DAY, "h": HOUR}[step] // QUARTER
     begun = moments - QUARTER  # rows are stamped at the end of their quarter of an hour
-    steps = np.diff(begun)
-    if len(begun) < size or (steps != QUARTER).any():
-        place = int(np.flatnonzero(steps != QUARTER)[0]) if len(steps) else 0
+    broken = np.flatnonzero(np.diff(begun) != QUARTER)
+    if len(broken):
         raise TableError(
-            f"row {place + 2} of {path} is not followed by the next quarter of an hour; the table "
-            "has 96 rows a day."
+            f"row {broken[0] + 2} of {path} is not followed by the next quarter of an hour; the "
+            "table has 96 rows a day."
         )
     first = int(-(-begun[0] // DAY) * DAY)
     skipped = (first - int(begun[0])) // QUARTER
