@@ -64,7 +64,14 @@ def draw_figure(
     for axis in axes[:, 0]:
         axis.set_ylabel(error.replace("paper", "error of the paper"), fontsize=8)
     handles, labels = axes[0, 0].get_legend_handles_labels()
-    figure.legend(handles, labels, loc="outside lower center", ncols=6, frameon=False, fontsize=8)
+    figure.legend(
+        handles,
+        labels,
+        loc="outside lower center",
+        ncols=min(6, 2 * len(names)),
+        frameon=False,
+        fontsize=8,
+    )
     for path in paths:
         with whole_file(path) as temporary:
             figure.savefig(

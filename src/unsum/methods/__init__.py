@@ -19,7 +19,13 @@ from unsum.readings import Readings
 
 Progress = Callable[[int], None]
 
-METHODS = {"even": "Even", "denton": "Denton", "nmf": "NMF", "nmf-ar": "NMFAR"}
+METHODS = {
+    "even": "Even",
+    "denton": "Denton",
+    "nmf": "NMF",
+    "nmf-ar": "NMFAR",
+    "panel": "PanelModel",
+}
 AUTO = "denton"
 
 

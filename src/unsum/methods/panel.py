@@ -1,0 +1,101 @@
+"""The panel model: all series from one Gaussian population, each given its readings."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+
+from unsum.errors import ParameterError
+from unsum.methods import Fit, Progress
+from unsum.population.learn import SHRINKAGE, STEPS, learn_population
+from unsum.population.model import Population
+from unsum.readings import Readings
+
+MAX_PERIODS = 2000  # the covariance has the square of it
+MAX_VALUES = 1_000_000  # of the series that the population is learned from
+
+
+@dataclass(frozen=True)
+class PanelModel:
+    """Recover each series as the mean of a Gaussian population, given its readings.
+
+    Parameters
+    ----------
+    shrinkage
+        How far the covariance is moved towards a stationary one, between 0 and 1.
+    steps
+        Steps of learning (EM).
+    seed
+        Seed of the sample of series that a large population is learned from.
+    """
+
+    shrinkage: float = SHRINKAGE
+    steps: int = STEPS
+    seed: int = 0
+
+    name: ClassVar[str] = "panel"
+
+    def __post_init__(self) -> None:
+        if not 0 <= self.shrinkage <= 1:
+            raise ParameterError(f"shrinkage must lie between 0 and 1; got {self.shrinkage!r}.")
+        for name, least in (("steps", 0), ("seed", 0)):
+            value = getattr(self, name)
+            if not isinstance(value, int | np.integer) or value < least:
+                raise ParameterError(
+                    f"{name} must be a whole number of at least {least}; got {value!r}."
+                )
+
+    def fit(
+        self, readings: Readings, threads: int | None = None, progress: Progress | None = None
+    ) -> Fit:
+        n_periods = readings.n_periods
+        if n_periods > MAX_PERIODS:
+            raise ParameterError(
+                f"method 'panel' handles up to {MAX_PERIODS} periods, these are {n_periods}; use a "
+                "coarser step, or another method."
+            )
+        useful = np.maximum.reduceat(readings.total, readings.indptr[:-1]) > 0
+        if not useful.any():
+            zeros = np.zeros((n_periods, n_periods))
+            nobody = Population(np.ones(n_periods), zeros)
+            history = {"objective": np.empty(0), "residual": np.empty(0)}
+            reason = "all readings are zero, there is nothing to learn"
+            return PanelFit(nobody, np.zeros(readings.n_series), history, reason)
+        sample = readings.take(self._sample(np.flatnonzero(useful), n_periods))
+        learned = learn_population(
+            sample, shrinkage=self.shrinkage, steps=self.steps, threads=threads, progress=progress
+        )
+        levels = learned.population.levels(readings)
+        history = {"objective": -np.array(learned.likelihood), "residual": np.empty(0)}
+        reason = f"the population was learned from {sample.n_series:,} series in {self.steps} steps"
+        return PanelFit(learned.population, levels, history, reason)
+
+    def _sample(self, useful: np.ndarray, n_periods: int) -> np.ndarray:
+        """The series to learn from: all, or as many as are enough, drawn at random."""
+        most = max(1, MAX_VALUES // n_periods)
+        if len(useful) <= most:
+            return useful
+        return np.sort(np.random.default_rng(self.seed).choice(useful, most, replace=False))
+
+
+@dataclass
+class PanelFit:
+    """The population, and the level of each series in it."""
+
+    population: Population
+    levels: np.ndarray
+    history: dict[str, np.ndarray]
+    stop_reason: str
+
+    profiles: ClassVar[None] = None
+    weights: ClassVar[None] = None
+
+    def fill(self, first: int, part: Readings, values: np.ndarray) -> None:
+        from unsum.kernels.gaussian import condition_rows
+
+        level = self.levels[first : first + part.n_series]
+        scaled = part.total / np.repeat(np.where(level > 0, level, 1.0), np.diff(part.indptr))
+        condition_rows(part.indptr, part.start, part.stop, scaled, *self.population.sums, values)
+        values *= level[:, None]

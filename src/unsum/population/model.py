@@ -1,0 +1,68 @@
+"""The population: the mean and the covariance of scaled series over periods."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from unsum.readings import Readings
+
+NOISE = 1e-6  # of the mean variance: what a reading may miss, so that systems stay solvable
+
+
+@dataclass(frozen=True)
+class Population:
+    """Series divided by their level are `mean + a Gaussian with this covariance`."""
+
+    mean: np.ndarray
+    covariance: np.ndarray
+
+    @cached_property
+    def mean_sums(self) -> np.ndarray:
+        return np.concatenate([[0.0], np.cumsum(self.mean)])
+
+    @cached_property
+    def row_sums(self) -> np.ndarray:
+        n = len(self.mean)
+        return np.concatenate([np.zeros((1, n)), np.cumsum(self.covariance, axis=0)])
+
+    @cached_property
+    def both_sums(self) -> np.ndarray:
+        n = len(self.mean)
+        return np.concatenate([np.zeros((n + 1, 1)), np.cumsum(self.row_sums, axis=1)], axis=1)
+
+    @property
+    def noise(self) -> float:
+        return NOISE * max(float(np.trace(self.covariance)) / len(self.mean), 1e-12)
+
+    @property
+    def sums(self) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray, float]:
+        """What the kernels take."""
+        return self.mean, self.mean_sums, self.row_sums, self.both_sums, self.noise
+
+    def levels(self, readings: Readings) -> np.ndarray:
+        """The level of each series: its total over that of the mean at the same periods."""
+        series = readings.series_of_readings()
+        expected = self.mean_sums[readings.stop] - self.mean_sums[readings.start]
+        largest = np.maximum.reduceat(readings.total, readings.indptr[:-1])
+        unit = np.where(largest > 0, largest, 1.0)
+        total = np.bincount(series, readings.total / unit[series], readings.n_series)
+        size = np.bincount(series, expected, readings.n_series)
+        level = np.divide(total, size, out=np.zeros(readings.n_series), where=size > 0)
+        levels: np.ndarray = level * largest
+        return levels
+
+
+def average_diagonals(covariance: np.ndarray) -> np.ndarray:
+    """The stationary covariance nearest in shape: every lag has its mean over the window.
+
+    Sums over a diagonal are divided by the whole length, which keeps the result positive
+    semidefinite.
+    """
+    from scipy.linalg import toeplitz
+
+    n = len(covariance)
+    by_lag = [np.trace(covariance, offset=lag) / n for lag in range(n)]
+    return np.asarray(toeplitz(by_lag))
