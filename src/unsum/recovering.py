@@ -26,14 +26,14 @@ def recover(
     readings
         A `Readings`, or a file or dataframe of daily readings.
     method
-        `"even"`, `"denton"`, `"nmf"`, `"auto"` (denton), or a method object.
+        `"auto"`, which tries others and takes the one that splits merged readings best; `"even"`,
+        `"denton"`, `"panel"`, `"nmf"`, `"nmf-ar"`; or a method object.
     threads
         How many threads work on values; results do not depend on it. All cores by default.
     progress
         A function that is called with 1 after every iteration.
     settings
-        Settings of the method: for `"nmf"`, `rank`, `update`, `seed`, `max_iter`, `tol`, `scale`,
-        `start`, `inner`.
+        Settings of the method, such as `rank` for `"nmf"`; its class says which there are.
     """
     if isinstance(readings, str | Path):
         readings = read_readings(readings)
@@ -41,13 +41,10 @@ def recover(
         readings = Readings.from_frame(readings)
     chosen = make_method(method, settings)
     fit = chosen.fit(readings, threads, progress)
-    why = "as asked"
-    if method == "auto":
-        why = "auto takes denton, the smoothest series that meets its readings"
     return Recovery(
         readings=readings,
-        method=chosen.name,
-        why=why,
+        method=getattr(fit, "method", chosen.name),
+        why=getattr(fit, "why", "as asked"),
         settings=asdict(chosen) if is_dataclass(chosen) else {},
         fit=fit,
         threads=threads,

@@ -55,6 +55,17 @@ class Recovery:
         return self.fit.stop_reason
 
     @property
+    def expected_error(self) -> float | None:
+        """The mean-normalised error to expect over covered periods, where `auto` can tell."""
+        error: float | None = getattr(self.fit, "expected_error", None)
+        return error
+
+    @property
+    def candidates(self) -> list[dict[str, Any]]:
+        """What `auto` tried: score and standard error of each candidate, best first."""
+        return list(getattr(self.fit, "candidates", ()))
+
+    @property
     def findings(self) -> tuple[Finding, ...]:
         """What was found in the readings, and what the method had to adjust."""
         return self.readings.findings.items + tuple(getattr(self.fit, "findings", ()))
@@ -132,6 +143,8 @@ class Recovery:
             "settings": self.settings,
             "seed": self.settings.get("seed"),
             "stop_reason": self.stop_reason,
+            "expected_error": self.expected_error,
+            "candidates": self.candidates,
             "readings": self.readings.describe() | {"sha256": self.readings.fingerprint()},
         }
 

@@ -49,7 +49,9 @@ def recover(
     file: FileArg,
     out: OutOpt,
     freq: FreqOpt = "D",
-    method: Annotated[str, typer.Option(help="auto, even, denton, nmf, or nmf-ar.")] = "auto",
+    method: Annotated[
+        str, typer.Option(help="auto, even, denton, panel, nmf, or nmf-ar.")
+    ] = "auto",
     rank: Annotated[int | None, typer.Option(help="nmf, nmf-ar: how many profiles.", min=1)] = None,
     update: Annotated[str | None, typer.Option(help="nmf, nmf-ar: 'hals' or 'nenmf'.")] = None,
     max_iter: Annotated[

@@ -53,7 +53,7 @@ def compare(
 
     named = [name.strip() for name in methods.split(",")]
     for name in named:
-        require_choice("--methods", name, ("auto", *METHODS))
+        require_choice("--methods", name, tuple(METHODS))
     panel = read_panel(truth, freq, tz=tz, time=time, series=series, value=value, decimal=decimal)
     how = scheme_of(scheme, every, seed, ends=ends)
     screen = make_screen(json)

@@ -59,17 +59,14 @@ def explain_rows(
         _whiten(start, stop, total, first, m, mean_sums, L, w)
         for t in range(n_periods):
             values[n, t] = mean[t]
+        with_periods = np.empty((m, n_periods))
         for i in range(m):
             begin, end = start[first + i], stop[first + i]
             for t in range(n_periods):
-                explained[first + i, t] = row_sums[end, t] - row_sums[begin, t]
-            for j in range(i):
-                factor = L[i, j]
-                for t in range(n_periods):
-                    explained[first + i, t] -= factor * explained[first + j, t]
-            scale = 1.0 / L[i, i]
+                with_periods[i, t] = row_sums[end, t] - row_sums[begin, t]
+        np.dot(_invert(L, m), with_periods, explained[first : first + m])
+        for i in range(m):
             for t in range(n_periods):
-                explained[first + i, t] *= scale
                 values[n, t] += w[i] * explained[first + i, t]
             likelihood -= 0.5 * w[i] * w[i] + np.log(L[i, i])
     return likelihood
@@ -99,6 +96,20 @@ def _factor(start, stop, first, m, both_sums, noise, L):
                 L[i, i] = np.sqrt(max(value, 1e-12 * noise * (b - a)))
             else:
                 L[i, j] = value / L[j, j]
+
+
+@njit(cache=True, nogil=True, error_model="numpy", fastmath=FAST)
+def _invert(L, m):
+    """The inverse of a lower triangular matrix."""
+    inverse = np.zeros((m, m))
+    for i in range(m):
+        scale = 1.0 / L[i, i]
+        for k in range(i):
+            factor = -scale * L[i, k]
+            for j in range(k + 1):
+                inverse[i, j] += factor * inverse[k, j]
+        inverse[i, i] = scale
+    return inverse
 
 
 @njit(cache=True, nogil=True, error_model="numpy", fastmath=FAST)

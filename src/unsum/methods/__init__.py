@@ -20,19 +20,20 @@ from unsum.readings import Readings
 Progress = Callable[[int], None]
 
 METHODS = {
+    "auto": "Auto",
     "even": "Even",
     "denton": "Denton",
     "nmf": "NMF",
     "nmf-ar": "NMFAR",
     "panel": "PanelModel",
 }
-AUTO = "denton"
 
 
 class Fit(Protocol):
     """What a method has learned."""
 
-    stop_reason: str
+    @property
+    def stop_reason(self) -> str: ...
 
     @property
     def profiles(self) -> np.ndarray | None: ...
@@ -82,13 +83,12 @@ def make_method(method: str | Method, settings: dict[str, Any]) -> Method:
                 f"settings go into the method object; got {', '.join(settings)} beside it."
             )
         return method
-    require_choice("method", method, ("auto", *METHODS))
-    name = AUTO if method == "auto" else method
-    kind = getattr(import_module(f"unsum.methods.{name.replace('-', '_')}"), METHODS[name])
+    require_choice("method", method, tuple(METHODS))
+    kind = getattr(import_module(f"unsum.methods.{method.replace('-', '_')}"), METHODS[method])
     known = [item.name for item in fields(kind)]
     for setting in settings:
         if setting not in known:
             choices = f"it takes {', '.join(known)}" if known else "it takes none"
-            raise ParameterError(f"method {name!r} has no setting {setting!r}; {choices}.")
+            raise ParameterError(f"method {method!r} has no setting {setting!r}; {choices}.")
     made: Method = kind(**settings)
     return made

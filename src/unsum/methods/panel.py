@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import ClassVar
 
 import numpy as np
 
+from unsum.draws import sample_series
 from unsum.errors import ParameterError
 from unsum.methods import Fit, Progress
 from unsum.population.learn import SHRINKAGE, STEPS, learn_population
@@ -63,7 +64,10 @@ class PanelModel:
             history = {"objective": np.empty(0), "residual": np.empty(0)}
             reason = "all readings are zero, there is nothing to learn"
             return PanelFit(nobody, np.zeros(readings.n_series), history, reason)
-        sample = readings.take(self._sample(np.flatnonzero(useful), n_periods))
+        sample = readings.take(np.flatnonzero(useful))
+        most = max(1, MAX_VALUES // n_periods)
+        if sample.n_series > most:
+            sample = sample.take(sample_series(sample.names, most, self.seed))
         learned = learn_population(
             sample, shrinkage=self.shrinkage, steps=self.steps, threads=threads, progress=progress
         )
@@ -71,13 +75,6 @@ class PanelModel:
         history = {"objective": -np.array(learned.likelihood), "residual": np.empty(0)}
         reason = f"the population was learned from {sample.n_series:,} series in {self.steps} steps"
         return PanelFit(learned.population, levels, history, reason)
-
-    def _sample(self, useful: np.ndarray, n_periods: int) -> np.ndarray:
-        """The series to learn from: all, or as many as are enough, drawn at random."""
-        most = max(1, MAX_VALUES // n_periods)
-        if len(useful) <= most:
-            return useful
-        return np.sort(np.random.default_rng(self.seed).choice(useful, most, replace=False))
 
 
 @dataclass
@@ -91,6 +88,10 @@ class PanelFit:
 
     profiles: ClassVar[None] = None
     weights: ClassVar[None] = None
+
+    def take(self, series: np.ndarray) -> PanelFit:
+        """The same population, for some series."""
+        return replace(self, levels=self.levels[series])
 
     def fill(self, first: int, part: Readings, values: np.ndarray) -> None:
         from unsum.kernels.gaussian import condition_rows

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from unsum.findings import Findings
+from unsum.methods import make_method
 from unsum.recovering import recover
 from unsum.recovery import Recovery
 from unsum.tables.intake import take_in
@@ -63,6 +64,7 @@ class Job:
                 "method",
                 f"{self.recovery.method} ({self.recovery.why}); {self.recovery.stop_reason}",
             ),
+            *self._expectation(),
             (
                 "wrote",
                 f"{self.out}: {self.checks['rows']:,} rows, read back and checked: nonnegative, "
@@ -70,6 +72,19 @@ class Job:
             ),
             ("time", stages),
         ]
+
+    def _expectation(self) -> list[tuple[str, str]]:
+        error = self.recovery.expected_error
+        if error is None:
+            return []
+        text = f"an error of about {error:.1%} of a series' mean, over covered periods"
+        return [("expect", text)]
+
+
+def _n_steps(method: str, settings: dict[str, Any]) -> int:
+    """How often a method will tell of progress, at most."""
+    made = make_method(method, settings)
+    return int(getattr(made, "max_iter", getattr(made, "steps", 1)))
 
 
 def run_recover(
@@ -97,7 +112,7 @@ def run_recover(
     readings = intake.readings(drop_bad=drop_bad)
     read = time.perf_counter()
     announce_compilation(method, say)
-    with watch("fitting", settings.get("max_iter", 500)) as step:
+    with watch("fitting", _n_steps(method, settings)) as step:
         recovery = recover(readings, method, threads=threads, progress=step, **settings)
     fitted = time.perf_counter()
     layout = "wide" if wide else "long"

@@ -1,4 +1,4 @@
-"""Judging methods without the truth: merge neighbouring readings, recover, score the split."""
+"""Coarser readings, and what is known about how they split."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from unsum.draws import name_keys, uniform
 from unsum.errors import ParameterError
 from unsum.findings import Findings
 from unsum.methods.nmf import levels
@@ -32,25 +33,33 @@ class Merged:
 
         As in a mean-normalised panel, with each half of a pair spread evenly.
         """
-        sums = np.concatenate([np.zeros((len(values), 1)), np.cumsum(values, axis=1)], axis=1)
-        found = sums[self.series, self.middle] - sums[self.series, self.start]
         before, after = self.middle - self.start, self.stop - self.middle
-        gap = (found - self.first) / self.level
         squares = (self.first / self.level) ** 2 / before + (self.second / self.level) ** 2 / after
-        return float(np.sqrt(np.sum(gap**2 * (1 / before + 1 / after)) / np.sum(squares)))
+        size = float(np.sum(squares))
+        error = float(np.sum(self.gaps(values, self.level) ** 2 * (1 / before + 1 / after)))
+        return float(np.sqrt(error / size)) if size > 0 else float(error > 0)
+
+    def gaps(self, values: np.ndarray, level: np.ndarray) -> np.ndarray:
+        """By how much recovered values miss the first half of each pair, in units of its level."""
+        unit = np.maximum(values.max(axis=1), np.finfo(float).tiny)  # sums must not overflow
+        sums = np.cumsum(values / unit[:, None], axis=1)
+        sums = np.concatenate([np.zeros((len(values), 1)), sums], axis=1)
+        found = sums[self.series, self.middle] - sums[self.series, self.start]
+        gaps: np.ndarray = found * (unit[self.series] / level) - self.first / level
+        return gaps
 
 
 def merge_neighbours(readings: Readings, share: float = SHARE, seed: int = 0) -> Merged:
     """Merge a share of the pairs of readings that touch, at random; no reading is in two pairs."""
-    rng = np.random.default_rng(seed)
     series = readings.series_of_readings()
     place = np.arange(readings.n_readings) - readings.indptr[series]
     touches = np.zeros(readings.n_readings, np.bool_)
     touches[:-1] = (series[1:] == series[:-1]) & (readings.start[1:] == readings.stop[:-1])
-    parity = rng.integers(0, 2, readings.n_series)[series]
+    keys = name_keys(readings.names, seed)
+    parity = (uniform(keys, 0) < 0.5)[series]
     level = levels(readings)
     chosen = touches & ((place + parity) % 2 == 0) & (level[series] > 0)
-    chosen &= rng.random(readings.n_readings) < share
+    chosen &= uniform(keys[series], place + 1) < share
     pairs = np.flatnonzero(chosen)
     if not len(pairs):
         raise ParameterError("no two readings of a series touch, so none can be merged.")

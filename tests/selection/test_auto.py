@@ -1,0 +1,127 @@
+"""`auto`: what it chooses, why, and what error it expects."""
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from tests.problems import random_readings
+from unsum.aggregation import AtRandom, Periodic, aggregate
+from unsum.draws import name_keys, sample_series, uniform
+from unsum.errors import ParameterError
+from unsum.experiments.compare import measure_recovery
+from unsum.experiments.synthetic import simulate_mixtures
+from unsum.methods.auto import Auto
+from unsum.methods.denton import Denton
+from unsum.methods.even import Even
+from unsum.methods.panel import PanelModel
+from unsum.panel import Panel
+from unsum.readings import Readings
+from unsum.recovering import recover
+from unsum.selection.choosing import score_candidates
+
+METHODS = [("even", Even()), ("denton", Denton()), ("panel", PanelModel(steps=10))]
+
+
+@pytest.fixture(scope="module")
+def panel():
+    """Series with a season in common and a rhythm of their own."""
+    return simulate_mixtures(90, 70, 5, smoothness=1.5, length_scale=8, seed=6)
+
+
+def test_auto_takes_what_splits_best_and_says_so(panel):
+    readings = aggregate(panel, AtRandom(5))
+    recovery = recover(readings)
+    assert recovery.method == "panel"
+    assert "split merged readings best" in recovery.why
+    labels = [row["candidate"] for row in recovery.candidates]
+    assert {"even", "denton"} < set(labels)
+    scores = [row["score"] for row in recovery.candidates]
+    assert scores == sorted(scores)
+    assert recovery.provenance()["candidates"] == recovery.candidates
+    best = float(labels[0].split()[-1].rstrip(")"))
+    again = recover(readings, "panel", shrinkage=best)
+    assert np.array_equal(recovery.values, again.values)
+
+
+def test_where_series_have_nothing_in_common_it_does_not_lose():
+    rng = np.random.default_rng(7)
+    truth = Panel.from_values(rng.gamma(2.0, 1.0, (60, 48)))
+    readings = aggregate(truth, Periodic(6))
+    found = measure_recovery(truth, readings, recover(readings).values).normalised_covered
+    even = measure_recovery(truth, readings, recover(readings, "even").values).normalised_covered
+    assert found < 1.02 * even
+
+
+@pytest.mark.parametrize("scheme", [AtRandom(4), AtRandom(12), Periodic(12)])
+def test_the_expected_error_is_about_right(scheme):
+    rng = np.random.default_rng(8)
+    common = np.cumsum(rng.normal(0, 0.1, (3, 96)), axis=1)
+    own = np.zeros((120, 96))
+    for t in range(1, 96):
+        own[:, t] = 0.7 * own[:, t - 1] + rng.normal(0, 0.1, 120)
+    truth = Panel.from_values(np.exp(rng.normal(0, 0.5, (120, 3)) @ common + own))
+    readings = aggregate(truth, scheme)
+    recovery = recover(readings)
+    error = measure_recovery(truth, readings, recovery.values).normalised_covered
+    assert 0.75 < recovery.expected_error / error < 1.35
+
+
+def test_scores_rank_candidates_as_the_truth_does(panel):
+    for scheme in (AtRandom(4), Periodic(4), AtRandom(12)):
+        readings = aggregate(panel, scheme)
+        candidates = score_candidates(readings, METHODS)
+        errors = [
+            measure_recovery(
+                panel, readings, recover(readings, each.method).values
+            ).normalised_covered
+            for each in candidates
+        ]
+        assert errors[0] == min(errors)
+        assert all(each.standard_error < each.score for each in candidates)
+
+
+def test_a_large_panel_is_judged_by_a_sample(panel, monkeypatch):
+    readings = aggregate(panel, AtRandom(5))
+    monkeypatch.setattr("unsum.methods.auto.MAX_READINGS", 300)
+    recovery = recover(readings)
+    assert recovery.method == "panel"
+    assert recovery.expected_error > 0
+
+
+def test_without_neighbours_auto_says_that_it_cannot_compare():
+    readings = Readings.from_arrays(
+        [0, 0, 1], [0, 5, 2], [3, 8, 4], [1.0, 2.0, 3.0], n_series=2, n_periods=8
+    )
+    recovery = recover(readings)
+    assert recovery.method == "denton"
+    assert "methods cannot be compared: no two readings" in recovery.why
+    assert recovery.expected_error is None
+    assert recovery.candidates == []
+
+
+def test_long_grids_leave_the_panel_model_out():
+    readings = random_readings(1, n_series=5, n_periods=2500)
+    assert [name for name, _ in Auto()._methods(readings.n_periods)] == ["even", "denton"]
+    assert recover(readings).method in ("even", "denton")
+
+
+def test_settings_are_checked():
+    with pytest.raises(ParameterError, match="folds must be a whole number of at least 1"):
+        Auto(folds=0)
+
+
+def test_draws_belong_to_names():
+    names = pa.array(["a", "b", "c", "d"])
+    keys = name_keys(names, 3)
+    shuffled = name_keys(names.take(pa.array([2, 0, 3, 1])), 3)
+    assert np.array_equal(keys[[2, 0, 3, 1]], shuffled)
+    assert not np.array_equal(keys, name_keys(names, 4))
+    draws = uniform(np.repeat(name_keys(pa.array(range(100)), 0), 100), np.tile(range(100), 100))
+    assert 0 <= draws.min() < 0.01
+    assert 0.99 < draws.max() < 1
+    assert abs(draws.mean() - 0.5) < 0.01
+    chosen = sample_series(names, 2, 5)
+    assert len(chosen) == 2
+    assert set(names.take(pa.array(chosen)).to_pylist()) == {
+        names[int(i)].as_py() for i in sample_series(names, 2, 5)
+    }
