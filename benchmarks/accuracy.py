@@ -223,6 +223,7 @@ METHODS: dict[str, Method] = {
     "Algorithm 2 as printed, oracle rank": oracle("nmf-ar", **PRINTED, strength="paper"),
     "`nmf`, oracle rank": oracle("nmf"),
     "`nmf-ar`, oracle rank": oracle("nmf-ar"),
+    "`auto`": ours("auto"),
 }
 CELLS: dict[str, Method] = {
     "even (mean of the series)": ours("even"),
@@ -231,6 +232,7 @@ CELLS: dict[str, Method] = {
     "masked NMF, oracle rank": masked_nmf,
     "`nmf`, oracle rank": oracle("nmf"),
     "`nmf-ar`, oracle rank": oracle("nmf-ar"),
+    "`auto`": ours("auto"),
 }
 
 
@@ -254,9 +256,10 @@ def run(
 ) -> Table:
     """One row for each method, one column for each set of readings."""
     rows = []
+    errors: dict[str, dict[str, float]] = {case: {} for case in cases}
     for name, method in methods.items():
         begun, cells = time.perf_counter(), []
-        for readings in cases.values():
+        for case, readings in cases.items():
             try:
                 values = method(readings, data)
             except ImportError as error:
@@ -267,9 +270,16 @@ def run(
                 continue
             negative = np.mean(values[readings.covered()] < 0)
             more = f", {negative:.1%} negative" if negative > 0 else ""
-            cells.append(text(measure_recovery(data.truth, readings, values)) + more)
+            measured = measure_recovery(data.truth, readings, values)
+            cells.append(text(measured) + more)
+            errors[case][name] = float(text(measured).split(" / ")[0])
         rows.append([name, *cells])
         print(data.name, rows[-1], f"{time.perf_counter() - begun:.1f} s", flush=True)
+    ratios = []
+    for found in errors.values():
+        auto = found.pop("`auto`")
+        ratios.append(auto / min(found.values()))
+    rows.append(["`auto` / best of the others", *(f"{ratio:.2f}" for ratio in ratios)])
     return Table(["method", *cases], rows)
 
 

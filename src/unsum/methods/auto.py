@@ -18,7 +18,7 @@ from unsum.readings import Readings
 
 SHRINKAGES = (0.2, 0.5, 0.8)
 TRIAL_STEPS = 10  # of learning, while methods are compared
-MAX_READINGS = 20_000  # of the series that methods are compared on
+MAX_READINGS = 8_000  # of the series that methods are compared on
 
 
 @dataclass(frozen=True)
