@@ -68,8 +68,11 @@ def announce_compilation(method: str, say: Callable[[str], None]) -> None:
     """Say that kernels are about to be compiled, the first time on a machine."""
     from unsum import kernels
 
-    needed = {"nmf": "passes.pass_chunk", "nmf-ar": "autocorrelated.smooth_rows"}
-    kernel = needed.get(method, "smooth.smooth_series")
+    needed = {
+        "even": "totals.meet_totals", "denton": "smooth.smooth_series",
+        "nmf": "passes.pass_chunk", "nmf-ar": "autocorrelated.smooth_rows",
+    }  # fmt: skip
+    kernel = needed.get(method, "gaussian.explain_rows")
     cache = Path(kernels.__file__).parent / "__pycache__"
     if not any(cache.glob(f"{kernel}-*.nbi")):
         say("compiling numerical kernels, once on this machine; this takes up to half a minute")
