@@ -1,6 +1,7 @@
 """The paper's experiments on a small grid: data, resuming, verdicts, pages."""
 
 import json
+import os
 import subprocess
 import sys
 import time
@@ -134,13 +135,18 @@ def test_a_grid_goes_on_where_it_was(data, tmp_path):
 
 def test_a_killed_run_leaves_a_table_to_go_on_from(tmp_path):
     command = [sys.executable, "-m", "unsum", "paper", "--quick", "--json", "--out", str(tmp_path)]
-    run = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    quiet = subprocess.DEVNULL
+    run = subprocess.Popen(command, stdout=quiet, stderr=quiet, start_new_session=True)
     path = tmp_path / "results.parquet"
     patience = time.monotonic() + 120
     while not path.exists() and time.monotonic() < patience:
         time.sleep(0.1)
     run.kill()
     run.wait()
+    with pytest.raises(ProcessLookupError):  # its helpers end as well
+        while time.monotonic() < patience:
+            os.killpg(run.pid, 0)
+            time.sleep(0.1)
     done = pq.read_table(path)
     assert 0 < len(done) < 1000
     assert not (tmp_path / "paper.md").exists()

@@ -7,13 +7,15 @@ replaced whole after every few tasks; what it holds is not computed again.
 from __future__ import annotations
 
 import json
+import os
 import time
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
-from multiprocessing import get_context
+from multiprocessing import get_context, parent_process
 from pathlib import Path
+from threading import Thread
 from typing import Any
 
 import numpy as np
@@ -269,9 +271,17 @@ _grid: list[Grid] = []
 
 
 def _prepare(datasets: dict[str, Dataset], grid: Grid) -> None:
-    """What every process needs once."""
+    """What every process needs once; and that it ends when the one that started it is killed."""
+    Thread(target=_end_with_parent, daemon=True).start()
     _datasets.update(datasets)
     _grid.append(grid)
+
+
+def _end_with_parent() -> None:
+    parent = parent_process()
+    if parent is not None:
+        parent.join()
+        os._exit(1)
 
 
 def _run(task: Task) -> list[dict[str, Any]]:
