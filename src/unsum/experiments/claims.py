@@ -10,6 +10,7 @@ import numpy as np
 from unsum.experiments.summary import Cell, Summary
 
 EQUIVALENT = 0.05  # relative difference of errors that still counts as equivalent
+MOSTLY = 0.75  # of the cells
 FAR = 0.8  # "by large": at most this part of the other error
 
 
@@ -64,7 +65,7 @@ class Verdict:
         word = "does not hold"
         if n_passed == n:
             word = "holds"
-        elif n_passed >= 0.75 * n:
+        elif n_passed >= MOSTLY * n:
             word = "mostly holds"
         elif n_passed >= 0.5 * n:
             word = "holds in part"

@@ -41,6 +41,9 @@ PRINTED = {
     "start": "random", "scale": False, "accelerate": False, "strength": "paper", "tol": 0.0,
 }  # fmt: skip
 INNER = {"hals": 10, "nenmf": 30}  # so that each update about solves its problem
+OURS: dict[str, Any] = {
+    "scale": True, "start": "denton", "strength": None, "inner": 3, "max_iter": 100,
+}  # fmt: skip
 VARIANTS: dict[str, dict[str, Any]] = {
     "paper": {},
     "scaled": {"scale": True},
@@ -50,10 +53,10 @@ VARIANTS: dict[str, dict[str, Any]] = {
     "five times the iterations": {"times": 5},
     "one sweep": {"inner": 1},
     "accelerated": {"accelerate": True, "strength": None},
-    "ours": {
-        "scale": True, "start": "denton", "strength": None, "inner": 3, "max_iter": 100,
-    },
-}  # fmt: skip
+    "ours": OURS,
+    "ours, 500 iterations": {**OURS, "max_iter": 500},
+    "ours, accelerated": {**OURS, "accelerate": True},
+}
 
 SCHEMA = pa.schema(
     [
