@@ -216,7 +216,7 @@ METHODS: dict[str, Method] = {
     "denton": ours("denton"),
     "PCHIP of cumulative readings": cumulative_pchip(),
     "tempdisagg denton-cholette": tempdisagg("denton-cholette"),
-    "tempdisagg litterman-opt": tempdisagg("litterman-opt"),
+    "tempdisagg litterman": tempdisagg("litterman"),
     "denton (package)": denton_package(),
     "scikit-learn NMF, oracle rank": sklearn_nmf(),
     "Algorithm 1 as printed, oracle rank": oracle("nmf", **PRINTED),
