@@ -22,10 +22,14 @@ def condition_rows(
 
     `noise` is the variance of a reading's error for each of its periods.
     """
-    largest = _most_readings(indptr)
+    largest = _most_readings(indptr, len(mean))
     L, w = np.empty((largest, largest)), np.empty(largest)
     for n in range(len(values)):
         first, m = indptr[n], indptr[n + 1] - indptr[n]
+        if m == len(mean):  # a reading for every period: nothing is left to say
+            for t in range(m):
+                values[n, t] = total[first + t]
+            continue
         _factor(start, stop, first, m, both_sums, noise, L)
         _whiten(start, stop, total, first, m, mean_sums, L, w)
         for i in range(m - 1, -1, -1):
@@ -49,9 +53,9 @@ def explain_rows(
     The conditional covariance of series n is that of the population less `G'G`, where G are its
     rows. Returns the log-likelihood of the readings, up to a constant.
     """
-    largest = _most_readings(indptr)
-    L, w = np.empty((largest, largest)), np.empty(largest)
     n_periods = len(mean)
+    largest = _most_readings(indptr, n_periods + 1)
+    L, w = np.empty((largest, largest)), np.empty(largest)
     likelihood = 0.0
     for n in range(len(values)):
         first, m = indptr[n], indptr[n + 1] - indptr[n]
@@ -73,10 +77,12 @@ def explain_rows(
 
 
 @njit(cache=True, nogil=True)
-def _most_readings(indptr):
+def _most_readings(indptr, n_periods):
+    """Of any series that is not read at every period."""
     most = 0
     for n in range(len(indptr) - 1):
-        most = max(most, indptr[n + 1] - indptr[n])
+        if indptr[n + 1] - indptr[n] < n_periods:
+            most = max(most, indptr[n + 1] - indptr[n])
     return most
 
 

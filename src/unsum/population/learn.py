@@ -9,6 +9,7 @@ over dates.
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
@@ -44,7 +45,7 @@ def learn_population(
     threads: int | None = None,
     progress: Callable[[int], None] | None = None,
 ) -> Learned:
-    """Learn from all series that are not zero throughout; there must be at least one."""
+    """Learn from series none of which is zero throughout."""
     learned = Learned(_first_guess(readings, shrinkage))
     with threadpool_limits(1, user_api="blas"), ThreadPoolExecutor(count_threads(threads)) as pool:
         for _ in range(steps):
@@ -84,29 +85,26 @@ def _step(
 ) -> tuple[Population, float]:
     from unsum.kernels.gaussian import explain_rows
 
-    level = population.levels(readings)
-    useful = level > 0
-    scaled = readings.total / np.repeat(np.where(useful, level, 1.0), np.diff(readings.indptr))
-
-    def explain(own: tuple[int, int]) -> tuple[np.ndarray, np.ndarray, float]:
+    def explain(part: Readings) -> tuple[np.ndarray, np.ndarray, float]:
         """Conditional means of some series, the sum of what is explained, the likelihood."""
-        part = readings[own[0] : own[1]]
-        low, high = readings.indptr[own[0]], readings.indptr[own[1]]
         values = np.empty((part.n_series, part.n_periods))
         explained = np.empty((part.n_readings, part.n_periods))
         likelihood = explain_rows(
-            part.indptr, part.start, part.stop, scaled[low:high], *population.sums, values,
-            explained,
+            part.indptr, part.start, part.stop, _scaled(part, population), *population.sums,
+            values, explained,
         )  # fmt: skip
-        explained *= np.repeat(useful[own[0] : own[1]], np.diff(part.indptr))[:, None]
         return values, explained.T @ explained, likelihood
 
-    values, total, likelihood = [], np.zeros(population.covariance.shape), 0.0
-    for found, explained, own in pool.map(explain, _groups(readings)):
+    complete = np.diff(readings.indptr) == readings.n_periods  # known, whatever the population
+    known = readings.take(np.flatnonzero(complete))
+    rest = readings.take(np.flatnonzero(~complete))
+    values = [_scaled(known, population).reshape(-1, readings.n_periods)]
+    total, likelihood = known.n_series * population.covariance, 0.0
+    for found, explained, own in pool.map(explain, _groups(rest)):
         values.append(found)
         total += explained
         likelihood += own
-    means = np.concatenate(values)[useful]
+    means = np.concatenate(values)
     mean = means.mean(axis=0)
     means -= mean
     mean = np.maximum(mean, LEAST * mean.max())
@@ -115,9 +113,17 @@ def _step(
     return Population(mean, covariance), likelihood
 
 
-def _groups(readings: Readings) -> list[tuple[int, int]]:
+def _scaled(readings: Readings, population: Population) -> np.ndarray:
+    """Totals divided by the level of their series, none of which is zero."""
+    scaled: np.ndarray = readings.total / np.repeat(
+        population.levels(readings), np.diff(readings.indptr)
+    )
+    return scaled
+
+
+def _groups(readings: Readings) -> list[Readings]:
     """Ranges of series with about as many readings each; they depend on the readings alone."""
     n_groups = max(1, -(-readings.n_readings // GROUP_READINGS))
     targets = np.linspace(0, readings.n_readings, n_groups + 1)
-    cuts = np.unique(np.searchsorted(readings.indptr, targets))
-    return list(zip(cuts[:-1].tolist(), cuts[1:].tolist(), strict=True))
+    cuts = np.unique(np.searchsorted(readings.indptr, targets)).tolist()
+    return [readings[low:high] for low, high in itertools.pairwise(cuts)]
