@@ -17,8 +17,8 @@ from unsum.population.learn import STEPS
 from unsum.readings import Readings
 
 SHRINKAGES = (0.2, 0.5, 0.8)
-TRIAL_STEPS = 8  # of learning, while methods are compared
-MAX_READINGS = 5_000  # of the series that methods are compared on
+TRIAL_STEPS = 10  # of learning, while methods are compared
+MAX_READINGS = 8_000  # of the series that methods are compared on
 
 
 @dataclass(frozen=True)
