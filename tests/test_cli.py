@@ -74,7 +74,9 @@ def test_recover_writes_an_exact_table_and_accounts_for_every_row(town, tmp_path
     assert summary["rows_read"] == summary["rows_used"] + summary["rows_set_aside"]
     assert summary["checks"]["verified"]
     assert summary["checks"]["worst_relative_gap"] < 1e-9
-    assert summary["provenance"]["method"] == "denton"
+    assert summary["provenance"]["method"] == "panel"
+    assert summary["provenance"]["candidates"][0]["candidate"].startswith("panel")
+    assert 0 < summary["provenance"]["expected_error"] < 1
     assert set(summary["seconds"]) == {"reading", "fitting", "writing"}
     aside = pv.read_csv(tmp_path / "daily.set-aside.csv")
     assert len(aside) == summary["rows_set_aside"]
