@@ -10,7 +10,7 @@ from typing import Any, Protocol
 import numpy as np
 import pyarrow.compute as pc
 
-from unsum.errors import ParameterError
+from unsum.errors import ParameterError, require_count
 from unsum.panel import Panel, cut_points
 from unsum.readings import Readings
 from unsum.recovery import Recovery
@@ -35,7 +35,8 @@ class Periodic:
     ends: bool = False
 
     def __post_init__(self) -> None:
-        _require_counts(self.every, self.seed)
+        require_count("every", self.every, 1)
+        require_count("seed", self.seed, 0)
         if self.offset is not None and not 0 <= self.offset < self.every:
             raise ParameterError(
                 f"offset must lie between 0 and {self.every - 1}; got {self.offset}."
@@ -57,7 +58,8 @@ class AtRandom:
     ends: bool = False
 
     def __post_init__(self) -> None:
-        _require_counts(self.every, self.seed)
+        require_count("every", self.every, 1)
+        require_count("seed", self.seed, 0)
 
     def cuts(self, name: object, n_periods: int) -> np.ndarray:
         n_dates = min(max(2, round(n_periods / self.every)), n_periods + 1)
@@ -156,11 +158,3 @@ def _generator(seed: int, name: object) -> np.random.Generator:
 
 def _with_ends(cuts: np.ndarray, n_periods: int, *, ends: bool) -> np.ndarray:
     return np.unique(np.concatenate([[0], cuts, [n_periods]])) if ends else cuts
-
-
-def _require_counts(every: int, seed: int) -> None:
-    for name, value, least in (("every", every, 1), ("seed", seed, 0)):
-        if not isinstance(value, int | np.integer) or value < least:
-            raise ParameterError(
-                f"{name} must be a whole number of at least {least}; got {value!r}."
-            )

@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from unsum.draws import sample_series
-from unsum.errors import ParameterError
+from unsum.errors import ParameterError, require_count
 from unsum.methods import Fit, Method, Progress
 from unsum.methods.denton import Denton
 from unsum.methods.even import Even
@@ -40,11 +40,7 @@ class Auto:
 
     def __post_init__(self) -> None:
         for name, least in (("folds", 1), ("seed", 0)):
-            value = getattr(self, name)
-            if not isinstance(value, int | np.integer) or value < least:
-                raise ParameterError(
-                    f"{name} must be a whole number of at least {least}; got {value!r}."
-                )
+            require_count(name, getattr(self, name), least)
 
     @property
     def max_iter(self) -> int:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
-from unsum.errors import ParameterError, require_choice
+from unsum.errors import ParameterError, require_choice, require_count
 from unsum.factorization.chunk import UPDATES
 from unsum.methods import Fit, Progress
 from unsum.readings import Readings
@@ -65,11 +65,7 @@ class NMF:
         require_choice("update", self.update, UPDATES)
         require_choice("start", self.start, ("denton", "even", "random"))
         for name, least in (("inner", 1), ("seed", 0), ("max_iter", 0)):
-            value = getattr(self, name)
-            if not isinstance(value, int | np.integer) or value < least:
-                raise ParameterError(
-                    f"{name} must be a whole number of at least {least}; got {value!r}."
-                )
+            require_count(name, getattr(self, name), least)
         if not 0 <= self.tol < 1:
             raise ParameterError(f"tol must lie between 0 and 1; got {self.tol!r}.")
 

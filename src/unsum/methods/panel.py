@@ -8,7 +8,7 @@ from typing import ClassVar
 import numpy as np
 
 from unsum.draws import sample_series
-from unsum.errors import ParameterError
+from unsum.errors import ParameterError, require_count
 from unsum.methods import Fit, Progress
 from unsum.population.learn import SHRINKAGE, STEPS, learn_population
 from unsum.population.model import Population
@@ -42,11 +42,7 @@ class PanelModel:
         if not 0 <= self.shrinkage <= 1:
             raise ParameterError(f"shrinkage must lie between 0 and 1; got {self.shrinkage!r}.")
         for name, least in (("steps", 0), ("seed", 0)):
-            value = getattr(self, name)
-            if not isinstance(value, int | np.integer) or value < least:
-                raise ParameterError(
-                    f"{name} must be a whole number of at least {least}; got {value!r}."
-                )
+            require_count(name, getattr(self, name), least)
 
     def fit(
         self, readings: Readings, threads: int | None = None, progress: Progress | None = None
