@@ -163,6 +163,21 @@ class Readings:
         for first in range(0, self.n_series, size):
             yield self[first : first + size]
 
+    def binding(self) -> Readings:
+        """The readings that are not estimated; a series may be left without any."""
+        if self.estimated is None or not self.estimated.any():
+            return self
+        binds = ~self.estimated
+        kept = np.concatenate([[0], np.cumsum(binds)])
+        return replace(
+            self,
+            indptr=kept[self.indptr],
+            start=self.start[binds],
+            stop=self.stop[binds],
+            total=self.total[binds],
+            estimated=None,
+        )
+
     def series_of_readings(self) -> np.ndarray:
         """The series that each reading belongs to."""
         return np.repeat(np.arange(self.n_series, dtype=np.int32), np.diff(self.indptr))

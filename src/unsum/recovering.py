@@ -6,6 +6,7 @@ from dataclasses import asdict, is_dataclass
 from pathlib import Path
 from typing import Any
 
+from unsum.errors import ParameterError
 from unsum.methods import Method, Progress, make_method
 from unsum.readings import Readings, read_readings
 from unsum.recovery import Recovery
@@ -17,6 +18,7 @@ def recover(
     *,
     threads: int | None = None,
     progress: Progress | None = None,
+    interval: float | None = None,
     **settings: Any,
 ) -> Recovery:
     """Recover every series at the fine time step, nonnegative and exact on every reading.
@@ -32,6 +34,9 @@ def recover(
         How many threads work on values; results do not depend on it. All cores by default.
     progress
         A function that is called with 1 after every iteration.
+    interval
+        Such as 0.9: tables of the result then have `lower` and `upper`, between which the truth
+        lies nine times in ten. For `"auto"` and `"panel"`.
     settings
         Settings of the method, such as `rank` for `"nmf"`; its class says which there are.
     """
@@ -40,7 +45,12 @@ def recover(
     elif not isinstance(readings, Readings):
         readings = Readings.from_frame(readings)
     chosen = make_method(method, settings)
+    if interval is not None:
+        require_interval(interval)
     fit = chosen.fit(readings, threads, progress)
+    uncertainty = getattr(fit, "uncertainty", None)
+    if interval is not None and uncertainty is None:
+        uncertainty = _assess(readings, chosen, fit, threads)
     return Recovery(
         readings=readings,
         method=getattr(fit, "method", chosen.name),
@@ -48,4 +58,27 @@ def recover(
         settings=asdict(chosen) if is_dataclass(chosen) else {},
         fit=fit,
         threads=threads,
+        interval=interval,
+        uncertainty=uncertainty,
+    )
+
+
+def require_interval(interval: float) -> None:
+    if not isinstance(interval, float | int) or not 0 < interval < 1:
+        raise ParameterError(
+            f"interval must lie between 0 and 1, such as 0.9 for nine times in ten; "
+            f"got {interval!r}."
+        )
+
+
+def _assess(readings: Readings, method: Method, fit: Any, threads: int | None) -> Any:
+    from unsum.intervals import assess_panel
+    from unsum.methods.panel import PanelFit, PanelModel
+
+    if isinstance(method, PanelModel) and isinstance(fit, PanelFit):
+        return assess_panel(readings, method, fit, threads)
+    why = f": {fit.why}" if getattr(fit, "why", None) else ", it has no model of what it misses"
+    raise ParameterError(
+        f"method {getattr(fit, 'method', method.name)!r} gives no intervals{why}; ask for them "
+        "with method 'auto' or 'panel'."
     )

@@ -20,7 +20,19 @@ from unsum.readings import Readings
 if TYPE_CHECKING:
     import pyarrow as pa
 
+    from unsum.intervals import Bounds, Uncertainty
+
 TOLERANCE = 1e-9
+
+
+@dataclass(frozen=True)
+class Block:
+    """Some series, from `first` on: their readings, values, and intervals if there are any."""
+
+    first: int
+    part: Readings
+    values: np.ndarray
+    bounds: Bounds | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -33,6 +45,8 @@ class Recovery:
     settings: dict[str, Any]
     fit: Fit = field(repr=False)
     threads: int | None = None
+    interval: float | None = None
+    uncertainty: Uncertainty | None = field(default=None, repr=False)
 
     @property
     def profiles(self) -> np.ndarray | None:
@@ -74,30 +88,46 @@ class Recovery:
     def values(self) -> np.ndarray:
         """The recovered series as an array (n_series, n_periods)."""
         values = np.empty((self.readings.n_series, self.readings.n_periods))
-        for first, part, block in map_blocks(self._make, self.readings, self.threads):
+        for first, part, block in map_blocks(self.values_of, self.readings, self.threads):
             values[first : first + part.n_series] = block
         return values
 
-    def blocks(self) -> Iterator[tuple[Readings, np.ndarray]]:
+    def blocks(self) -> Iterator[Block]:
         """Parts of the readings and their values, in order, without holding all values."""
-        if "values" in self.__dict__:
-            first = 0
-            for part in self.readings.parts(1 << 10):
-                yield part, self.values[first : first + part.n_series]
-                first += part.n_series
-            return
-        for _, part, block in map_blocks(self._make, self.readings, self.threads):
-            yield part, block
+        for _, _, block in map_blocks(self._make, self.readings, self.threads):
+            yield block
 
-    def _make(self, first: int, part: Readings) -> np.ndarray:
+    def _make(self, first: int, part: Readings) -> Block:
+        values = self.values_of(first, part)
+        if self.interval is None:
+            return Block(first, part, values)
+        bounds = self.bound(first, part, np.arange(part.n_periods + 1), values)
+        return Block(first, part, values, bounds)
+
+    def values_of(self, first: int, part: Readings) -> np.ndarray:
         """Values of a part: the method's, made exact, and checked."""
         from unsum.kernels.totals import meet_totals
 
+        if "values" in self.__dict__:
+            return self.values[first : first + part.n_series]
         values = np.empty((part.n_series, part.n_periods))
         self.fit.fill(first, part, values)
-        meet_totals(*part.arrays, part.active, values)
-        check_values(part, values)
+        binding = self.binding(part)
+        meet_totals(*binding.arrays, part.active, values)
+        check_values(binding, values)
         return values
+
+    def binding(self, part: Readings) -> Readings:
+        """The readings that values must meet: all, or those not estimated where the method can."""
+        return part.binding() if getattr(self.fit, "soft", False) else part
+
+    def bound(
+        self, first: int, part: Readings, cuts: np.ndarray, sums: np.ndarray
+    ) -> Bounds | None:
+        """Intervals of sums of a part between cuts, where they were asked for."""
+        if self.interval is None or self.uncertainty is None:
+            return None
+        return self.uncertainty.bound(first, part, cuts, sums, self.interval)
 
     def panel(self) -> Panel:
         """The values with their names and calendar."""
@@ -105,12 +135,14 @@ class Recovery:
         return Panel(readings.names, readings.calendar, self.values, readings.covered())
 
     def to_arrow(self) -> pa.Table:
-        """The long table: series, time, value, covered."""
+        """The long table: series, time, value, covered (and lower, upper with an interval)."""
         import pyarrow as pa
 
         from unsum.tables.write import long_table
 
-        return pa.concat_tables(long_table(part, block) for part, block in self.blocks())
+        return pa.concat_tables(
+            long_table(block.part, block.values, block.bounds) for block in self.blocks()
+        )
 
     def to_frame(self, backend: str | None = None) -> Any:
         """The long table in the dataframe library the readings came from, or in `backend`."""
@@ -118,22 +150,31 @@ class Recovery:
 
         return to_native(self.to_arrow(), backend or self.readings.backend)
 
-    def totals(self, rule: str | Sequence[Any], backend: str | None = None) -> Any:
+    def totals(
+        self, rule: str | Sequence[Any], *, by: Any = None, backend: str | None = None
+    ) -> Any:
         """Totals by calendar months (`"MS"`), weeks (`"W"`), quarters (`"QS"`), or given cuts.
 
         A table with series, start, end, total, and `covered`, the share of its periods that
-        readings cover. What lies at both ends of the range is cut off at the range.
-        """
-        import pyarrow as pa
+        readings cover; with an interval also lower and upper. What lies at both ends of the range
+        is cut off at the range.
 
+        Parameters
+        ----------
+        rule
+            A step, or a list of cuts.
+        by
+            Sums over series: `"all"`, or the group of each series as a mapping from names, or as a
+            sequence in the order of `readings.names`. The table then has `group` for `series`.
+        backend
+            The dataframe library of the table, if not that of the readings.
+        """
         from unsum.tables.frames import to_native
+        from unsum.tables.sums import sum_groups, sum_series
 
         cuts = cut_points(self.readings.calendar, rule)
-        tables = [
-            Panel(part.names, part.calendar, block, part.covered()).totals_between(cuts)
-            for part, block in self.blocks()
-        ]
-        return to_native(pa.concat_tables(tables), backend or self.readings.backend)
+        table = sum_series(self, cuts) if by is None else sum_groups(self, cuts, by)
+        return to_native(table, backend or self.readings.backend)
 
     def provenance(self) -> dict[str, Any]:
         """How the values came to be: version, method, settings, fingerprint of the readings."""
@@ -144,6 +185,7 @@ class Recovery:
             "seed": self.settings.get("seed"),
             "stop_reason": self.stop_reason,
             "expected_error": self.expected_error,
+            "interval": self.interval,
             "candidates": self.candidates,
             "readings": self.readings.describe() | {"sha256": self.readings.fingerprint()},
         }

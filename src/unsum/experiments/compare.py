@@ -56,5 +56,10 @@ def compare(
 
 def measure_recovery(truth: Panel, readings: Readings, values: np.ndarray) -> Errors:
     """Errors on the series that have readings, matched to the truth by name."""
+    return measure(find_truth(truth, readings), values, readings.covered())
+
+
+def find_truth(truth: Panel, readings: Readings) -> np.ndarray:
+    """The true values of the series that have readings, in their order."""
     places = np.asarray(pc.index_in(readings.names, value_set=pa.array(truth.names)))
-    return measure(truth.values[places], values, readings.covered())
+    return np.asarray(truth.values[places])

@@ -3,7 +3,8 @@
 The population has a mean and a covariance over periods. All that readings need of the covariance
 are its running sums: `row_sums[e]` is the sum of its rows before edge e, `both_sums` that over rows
 and columns. So the covariance of two readings is four entries of `both_sums`, and that of a reading
-with all periods the difference of two rows of `row_sums`.
+with all periods the difference of two rows of `row_sums`. `noise` is the variance of each reading's
+own error: next to nothing for one that binds, more for one that was estimated.
 """
 
 from __future__ import annotations
@@ -16,17 +17,14 @@ FAST = {"reassoc", "contract"}
 
 @njit(cache=True, nogil=True, error_model="numpy", fastmath=FAST)
 def condition_rows(
-    indptr, start, stop, total, mean, mean_sums, row_sums, both_sums, noise, values
+    indptr, start, stop, total, noise, mean, mean_sums, row_sums, both_sums, values
 ):  # fmt: skip
-    """Write the conditional mean of every series, given its readings, into the rows of `values`.
-
-    `noise` is the variance of a reading's error for each of its periods.
-    """
+    """Write the conditional mean of every series, given its readings, into the rows of `values`."""
     largest = _most_readings(indptr, len(mean))
     L, w = np.empty((largest, largest)), np.empty(largest)
     for n in range(len(values)):
         first, m = indptr[n], indptr[n + 1] - indptr[n]
-        if m == len(mean):  # a reading for every period: nothing is left to say
+        if _is_known(first, m, noise, len(mean)):
             for t in range(m):
                 values[n, t] = total[first + t]
             continue
@@ -46,12 +44,14 @@ def condition_rows(
 
 @njit(cache=True, nogil=True, error_model="numpy", fastmath=FAST)
 def explain_rows(
-    indptr, start, stop, total, mean, mean_sums, row_sums, both_sums, noise, values, explained
+    indptr, start, stop, total, noise, mean, mean_sums, row_sums, both_sums, values, explained,
+    errors,
 ):  # fmt: skip
     """As `condition_rows`, and what the readings explain: `explained` has a row for each reading.
 
     The conditional covariance of series n is that of the population less `G'G`, where G are its
-    rows. Returns the log-likelihood of the readings, up to a constant.
+    rows. `errors` receives the expected square of each reading's own error. Returns the
+    log-likelihood of the readings, up to a constant.
     """
     n_periods = len(mean)
     largest = _most_readings(indptr, n_periods + 1)
@@ -68,20 +68,152 @@ def explain_rows(
             begin, end = start[first + i], stop[first + i]
             for t in range(n_periods):
                 with_periods[i, t] = row_sums[end, t] - row_sums[begin, t]
-        np.dot(_invert(L, m), with_periods, explained[first : first + m])
+        inverse = _invert(L, m)
+        np.dot(inverse, with_periods, explained[first : first + m])
         for i in range(m):
             for t in range(n_periods):
                 values[n, t] += w[i] * explained[first + i, t]
             likelihood -= 0.5 * w[i] * w[i] + np.log(L[i, i])
+            pull, precision = 0.0, 0.0
+            for k in range(i, m):
+                pull += inverse[k, i] * w[k]
+                precision += inverse[k, i] * inverse[k, i]
+            own = noise[first + i]
+            errors[first + i] = own - own * own * (precision - pull * pull)
     return likelihood
 
 
+@njit(cache=True, nogil=True, error_model="numpy", fastmath=FAST)
+def explain_sums(
+    indptr, start, stop, total, noise, mean_sums, both_sums, doubt_sums, asked, first_period,
+    last_period, slot, weight, variance, shared, surprise, residue,
+):  # fmt: skip
+    """The conditional variance of sums of a series over periods, and how they hang on the mean.
+
+    Series n is asked about the sums from `first_period` to `last_period` at places `asked[n]` to
+    `asked[n + 1]`. If the mean of the population were higher by some curve, what is recovered of a
+    sum would miss it by the product of that curve with a residue. `shared` receives the variance of
+    that, `doubt_sums` being the running sums of the covariance of the mean. The residues, times the
+    `weight` of their series, are added to the rows of `residue` that `slot` says, as differences
+    from period to period. `surprise` receives the squared size of what the readings have beyond the
+    mean, in units of what is usual.
+    """
+    n_periods = len(mean_sums) - 1
+    most, longest = _most_readings(indptr, n_periods), 0
+    for n in range(len(asked) - 1):
+        longest = max(longest, asked[n + 1] - asked[n])
+    L, w = np.empty((most, most)), np.empty(most)
+    U, V = np.empty((most, longest)), np.empty(longest)
+    for n in range(len(indptr) - 1):
+        first, m = indptr[n], indptr[n + 1] - indptr[n]
+        begin, count = asked[n], asked[n + 1] - asked[n]
+        if _is_known(first, m, noise, n_periods):
+            surprise[n] = m
+            variance[begin : begin + count] = 0.0
+            shared[begin : begin + count] = 0.0
+            continue
+        _factor(start, stop, first, m, both_sums, noise, L)
+        _whiten(start, stop, total, first, m, mean_sums, L, w)
+        surprise[n] = 0.0
+        for i in range(m):
+            surprise[n] += w[i] * w[i]
+        for q in range(count):
+            c, d = first_period[begin + q], last_period[begin + q]
+            variance[begin + q] = both_sums[d, d] - 2.0 * both_sums[c, d] + both_sums[c, c]
+        for i in range(m):
+            a, b = start[first + i], stop[first + i]
+            for q in range(count):
+                c, d = first_period[begin + q], last_period[begin + q]
+                U[i, q] = both_sums[b, d] - both_sums[a, d] - both_sums[b, c] + both_sums[a, c]
+            for j in range(i):
+                for q in range(count):
+                    U[i, q] -= L[i, j] * U[j, q]
+            for q in range(count):
+                U[i, q] /= L[i, i]
+                variance[begin + q] -= U[i, q] * U[i, q]
+        for q in range(count):
+            c, d = first_period[begin + q], last_period[begin + q]
+            variance[begin + q] = max(variance[begin + q], 0.0)
+            shared[begin + q] = doubt_sums[d, d] - 2.0 * doubt_sums[c, d] + doubt_sums[c, c]
+        for i in range(m - 1, -1, -1):
+            for j in range(i + 1, m):
+                for q in range(count):
+                    U[i, q] -= L[j, i] * U[j, q]
+            for q in range(count):
+                U[i, q] /= L[i, i]
+        for i in range(m):
+            a, b = start[first + i], stop[first + i]
+            for q in range(count):
+                c, d = first_period[begin + q], last_period[begin + q]
+                V[q] = -2.0 * (
+                    doubt_sums[b, d] - doubt_sums[a, d] - doubt_sums[b, c] + doubt_sums[a, c]
+                )
+            for j in range(i + 1):
+                c, d = start[first + j], stop[first + j]
+                both = doubt_sums[b, d] - doubt_sums[a, d] - doubt_sums[b, c] + doubt_sums[a, c]
+                both *= 1.0 if i == j else 2.0
+                for q in range(count):
+                    V[q] += both * U[j, q]
+            for q in range(count):
+                shared[begin + q] += U[i, q] * V[q]
+        for q in range(count):
+            shared[begin + q] = max(shared[begin + q], 0.0)
+        if len(residue) == 0:
+            continue
+        for i in range(m):
+            for q in range(count):
+                row = slot[begin + q]
+                residue[row, start[first + i]] -= weight[n] * U[i, q]
+                residue[row, stop[first + i]] += weight[n] * U[i, q]
+        for q in range(count):
+            row = slot[begin + q]
+            residue[row, first_period[begin + q]] += weight[n]
+            residue[row, last_period[begin + q]] -= weight[n]
+
+
+@njit(cache=True, nogil=True, error_model="numpy", fastmath=FAST)
+def add_precisions(indptr, start, stop, noise, both_sums, precision):
+    """Add what the readings say about the mean of the population, as differences in both periods.
+
+    The running sums of `precision`, (n_periods + 1) squared, are the sum of `A' K^-1 A`: A are the
+    readings of a series, K their covariance.
+    """
+    largest = _most_readings(indptr, len(both_sums))
+    L = np.empty((largest, largest))
+    for n in range(len(indptr) - 1):
+        first, m = indptr[n], indptr[n + 1] - indptr[n]
+        _factor(start, stop, first, m, both_sums, noise, L)
+        inverse = _invert(L, m)
+        for i in range(m):
+            a, b = start[first + i], stop[first + i]
+            for j in range(m):
+                c, d = start[first + j], stop[first + j]
+                value = 0.0
+                for k in range(max(i, j), m):
+                    value += inverse[k, i] * inverse[k, j]
+                precision[a, c] += value
+                precision[b, c] -= value
+                precision[a, d] -= value
+                precision[b, d] += value
+
+
 @njit(cache=True, nogil=True)
-def _most_readings(indptr, n_periods):
-    """Of any series that is not read at every period."""
+def _is_known(first, m, noise, n_periods):
+    """Whether a series is read at every period, and none of that is estimated."""
+    if m < n_periods:
+        return False
+    for d in range(first, first + m):
+        if noise[d] != noise[first]:
+            return False
+    return True
+
+
+@njit(cache=True, nogil=True)
+def _most_readings(indptr, limit):
+    """Of any series with fewer than a limit."""
     most = 0
     for n in range(len(indptr) - 1):
-        if indptr[n + 1] - indptr[n] < n_periods:
+        if indptr[n + 1] - indptr[n] <= limit:
             most = max(most, indptr[n + 1] - indptr[n])
     return most
 
@@ -95,11 +227,11 @@ def _factor(start, stop, first, m, both_sums, noise, L):
             c, d = start[first + j], stop[first + j]
             value = both_sums[b, d] - both_sums[a, d] - both_sums[b, c] + both_sums[a, c]
             if i == j:
-                value += noise * (b - a)
+                value += noise[first + i]
             for k in range(j):
                 value -= L[i, k] * L[j, k]
             if i == j:
-                L[i, i] = np.sqrt(max(value, 1e-12 * noise * (b - a)))
+                L[i, i] = np.sqrt(max(value, 1e-12 * noise[first + i]))
             else:
                 L[i, j] = value / L[j, j]
 

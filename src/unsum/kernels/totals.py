@@ -108,3 +108,26 @@ def check_totals(indptr, start, stop, total, values):
             if gap > 2.3e-308:
                 worst = max(worst, gap / total[d] if total[d] > 0.0 else np.inf)
     return worst, sound
+
+
+@njit(cache=True, nogil=True)
+def bound_sums(indptr, start, stop, total, active, cuts, least, most):
+    """The least and the most that every series can sum to between cuts, given its readings.
+
+    At least the readings that lie within, at most those that touch, if they cover all of it that
+    lies in `active`.
+    """
+    for n in range(len(indptr) - 1):
+        for q in range(len(cuts) - 1):
+            begin, end = max(cuts[q], active[n, 0]), min(cuts[q + 1], active[n, 1])
+            low, high, reached = 0.0, 0.0, begin
+            for d in range(indptr[n], indptr[n + 1]):
+                if stop[d] <= begin or start[d] >= end:
+                    continue
+                if start[d] >= begin and stop[d] <= end:
+                    low += total[d]
+                if start[d] <= reached:
+                    reached = stop[d]
+                high += total[d]
+            least[n, q] = low
+            most[n, q] = high if reached >= end else np.inf

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
-from typing import Any, ClassVar
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, ClassVar, cast
 
 import numpy as np
 
-from unsum.draws import sample_series
 from unsum.errors import ParameterError, require_count
 from unsum.methods import Fit, Method, Progress
 from unsum.methods.denton import Denton
@@ -15,10 +14,13 @@ from unsum.methods.even import Even
 from unsum.methods.panel import MAX_PERIODS, PanelFit, PanelModel
 from unsum.population.learn import STEPS
 from unsum.readings import Readings
+from unsum.selection.merging import sample_readings
 
-SHRINKAGES = (0.2, 0.5, 0.8)
+if TYPE_CHECKING:
+    from unsum.intervals import Uncertainty
+
+SHRINKAGES = (0.05, 0.2, 0.5, 0.8)
 TRIAL_STEPS = 10  # of learning, while methods are compared
-MAX_READINGS = 8_000  # of the series that methods are compared on
 
 
 @dataclass(frozen=True)
@@ -50,9 +52,11 @@ class Auto:
     def fit(
         self, readings: Readings, threads: int | None = None, progress: Progress | None = None
     ) -> Fit:
-        from unsum.selection.choosing import expected_error, score_candidates
+        from unsum.intervals import assess
+        from unsum.recovery import Recovery
+        from unsum.selection.choosing import score_candidates
 
-        places = self._sample(readings)
+        places = sample_readings(readings, self.seed)
         sample = readings if len(places) == readings.n_series else readings.take(places)
         try:
             candidates = score_candidates(
@@ -63,24 +67,19 @@ class Auto:
             why = f"methods cannot be compared: {problem} Then auto takes denton"
             return AutoFit(Denton().fit(readings), "denton", why)
         best = candidates[0]
-        method = best.method
-        if isinstance(method, PanelModel):
-            method = replace(method, steps=STEPS)
-        fit, error = method.fit(readings, threads), None
-        if isinstance(fit, PanelFit) and best.calibration is not None:
-            judged = fit if sample is readings else fit.take(places)
-            error = expected_error(judged, sample, best.calibration)
         scores = ", ".join(f"{each.label} {each.score:.3f}" for each in candidates)
         why = f"it split merged readings best: {scores}"
-        table = [
-            {
-                "candidate": each.label,
-                "score": each.score,
-                "standard_error": each.standard_error,
-            }
-            for each in candidates
-        ]
-        return AutoFit(fit, best.method.name, why, table, error)
+        table = [each.to_dict() for each in candidates]
+        panels = [each for each in candidates if isinstance(each.method, PanelModel)]
+        if not panels:
+            return AutoFit(best.method.fit(readings, threads), best.method.name, why, table)
+        learned = cast(PanelModel, panels[0].method).with_steps(STEPS).fit(readings, threads)
+        fit = learned if best is panels[0] else best.method.fit(readings, threads)
+        uncertainty = assess(learned, best.trials, panels[0].trials)
+        judged = learned.take(places) if fit is learned else fit
+        values = Recovery(sample, best.method.name, why, {}, judged, threads).values
+        error = uncertainty.take(places).expected_error(sample, values)
+        return AutoFit(fit, best.method.name, why, table, error, uncertainty)
 
     def _methods(self, n_periods: int) -> list[tuple[str, Method]]:
         methods: list[tuple[str, Method]] = [("even", Even()), ("denton", Denton())]
@@ -94,13 +93,6 @@ class Auto:
             ]
         return methods
 
-    def _sample(self, readings: Readings) -> np.ndarray:
-        """All series, or some that have enough readings to judge by."""
-        if readings.n_readings <= MAX_READINGS:
-            return np.arange(readings.n_series)
-        size = max(1, readings.n_series * MAX_READINGS // readings.n_readings)
-        return sample_series(readings.names, size, self.seed)
-
 
 @dataclass
 class AutoFit:
@@ -111,6 +103,11 @@ class AutoFit:
     why: str
     candidates: list[dict[str, Any]] = field(default_factory=list)
     expected_error: float | None = None
+    uncertainty: Uncertainty | None = None
+
+    @property
+    def soft(self) -> bool:
+        return bool(getattr(self.fit, "soft", False))
 
     @property
     def stop_reason(self) -> str:

@@ -9,7 +9,7 @@ import numpy as np
 
 from unsum.draws import sample_series
 from unsum.errors import ParameterError, require_count
-from unsum.methods import Fit, Progress
+from unsum.methods import Progress
 from unsum.population.learn import SHRINKAGE, STEPS, learn_population
 from unsum.population.model import Population
 from unsum.readings import Readings
@@ -44,9 +44,12 @@ class PanelModel:
         for name, least in (("steps", 0), ("seed", 0)):
             require_count(name, getattr(self, name), least)
 
+    def with_steps(self, steps: int) -> PanelModel:
+        return replace(self, steps=steps)
+
     def fit(
         self, readings: Readings, threads: int | None = None, progress: Progress | None = None
-    ) -> Fit:
+    ) -> PanelFit:
         n_periods = readings.n_periods
         if n_periods > MAX_PERIODS:
             raise ParameterError(
@@ -65,12 +68,13 @@ class PanelModel:
         if sample.n_series > most:
             sample = sample.take(sample_series(sample.names, most, self.seed))
         learned = learn_population(
-            sample, shrinkage=self.shrinkage, steps=self.steps, threads=threads, progress=progress
-        )
+            sample, shrinkage=self.shrinkage, steps=self.steps, seed=self.seed, threads=threads,
+            progress=progress,
+        )  # fmt: skip
         levels = learned.population.levels(readings)
         history = {"objective": -np.array(learned.likelihood), "residual": np.empty(0)}
         reason = f"the population was learned from {sample.n_series:,} series in {self.steps} steps"
-        return PanelFit(learned.population, levels, history, reason)
+        return PanelFit(learned.population, levels, history, reason, sample)
 
 
 @dataclass
@@ -81,9 +85,11 @@ class PanelFit:
     levels: np.ndarray
     history: dict[str, np.ndarray]
     stop_reason: str
+    sample: Readings | None = None  # what the population was learned from
 
     profiles: ClassVar[None] = None
     weights: ClassVar[None] = None
+    soft: ClassVar[bool] = True
 
     def take(self, series: np.ndarray) -> PanelFit:
         """The same population, for some series."""
@@ -93,6 +99,9 @@ class PanelFit:
         from unsum.kernels.gaussian import condition_rows
 
         level = self.levels[first : first + part.n_series]
-        scaled = part.total / np.repeat(np.where(level > 0, level, 1.0), np.diff(part.indptr))
-        condition_rows(part.indptr, part.start, part.stop, scaled, *self.population.sums, values)
+        population = self.population
+        condition_rows(
+            part.indptr, part.start, part.stop, population.scale(part, level),
+            population.noises(part), *population.sums, values,
+        )  # fmt: skip
         values *= level[:, None]

@@ -2,9 +2,10 @@
 
 Given the population, what readings say about a series is a conditional mean and covariance; given
 those of all series, the population's mean and covariance are averages. The covariance is shrunk
-towards a stationary one: half is what series have in common at given dates, half what they have at
+towards a stationary one: part is what series have in common at given dates, part what they have at
 given lags. That is what many series and few readings can bear, and what carries a weekly rhythm
-over dates.
+over dates. Series that are wilder than usual count for less, so that a few of them do not speak for
+all.
 """
 
 from __future__ import annotations
@@ -18,13 +19,13 @@ import numpy as np
 from threadpoolctl import threadpool_limits
 
 from unsum.engine import count_threads
-from unsum.methods.denton import Denton
-from unsum.population.model import Population, average_diagonals
+from unsum.population.model import DOUBT, Population, average_diagonals
+from unsum.population.start import first_guess
 from unsum.readings import Readings
 
 SHRINKAGE = 0.5
 STEPS = 20
-MEMORY = 0.7  # autocorrelation, from period to period, of what the smooth start leaves out
+USUAL = 10  # estimated readings that stand for the usual error
 LEAST = 1e-6  # of the largest, for the mean at any period
 GROUP_READINGS = 4096  # of the series that are handled together
 
@@ -42,11 +43,12 @@ def learn_population(
     *,
     shrinkage: float = SHRINKAGE,
     steps: int = STEPS,
+    seed: int = 0,
     threads: int | None = None,
     progress: Callable[[int], None] | None = None,
 ) -> Learned:
     """Learn from series none of which is zero throughout."""
-    learned = Learned(_first_guess(readings, shrinkage))
+    learned = Learned(first_guess(readings, seed))
     with threadpool_limits(1, user_api="blas"), ThreadPoolExecutor(count_threads(threads)) as pool:
         for _ in range(steps):
             population, likelihood = _step(readings, learned.population, shrinkage, pool)
@@ -54,25 +56,6 @@ def learn_population(
             if progress is not None:
                 progress(1)
     return learned
-
-
-def _first_guess(readings: Readings, shrinkage: float) -> Population:
-    """The smoothest series, and as much variance again that does not last."""
-    values = np.empty((readings.n_series, readings.n_periods))
-    Denton().fit(readings).fill(0, readings, values)
-    level = values.mean(axis=1)
-    values = values[level > 0] / level[level > 0, None]
-    mean = values.mean(axis=0)
-    values -= mean
-    covariance = shrink(values.T @ values / len(values), shrinkage)
-    variance = max(float(np.trace(covariance)) / len(mean), 1e-6)
-    return Population(mean, covariance + variance * _fading(len(mean)))
-
-
-def _fading(n: int) -> np.ndarray:
-    from scipy.linalg import toeplitz
-
-    return np.asarray(toeplitz(MEMORY ** np.arange(n)))
 
 
 def shrink(covariance: np.ndarray, shrinkage: float) -> np.ndarray:
@@ -83,42 +66,76 @@ def shrink(covariance: np.ndarray, shrinkage: float) -> np.ndarray:
 def _step(
     readings: Readings, population: Population, shrinkage: float, pool: ThreadPoolExecutor
 ) -> tuple[Population, float]:
-    from unsum.kernels.gaussian import explain_rows
-
-    def explain(part: Readings) -> tuple[np.ndarray, np.ndarray, float]:
-        """Conditional means of some series, the sum of what is explained, the likelihood."""
-        values = np.empty((part.n_series, part.n_periods))
-        explained = np.empty((part.n_readings, part.n_periods))
-        likelihood = explain_rows(
-            part.indptr, part.start, part.stop, _scaled(part, population), *population.sums,
-            values, explained,
-        )  # fmt: skip
-        return values, explained.T @ explained, likelihood
-
     complete = np.diff(readings.indptr) == readings.n_periods  # known, whatever the population
+    if readings.estimated is not None:
+        complete &= ~np.logical_or.reduceat(readings.estimated, readings.indptr[:-1])
     known = readings.take(np.flatnonzero(complete))
     rest = readings.take(np.flatnonzero(~complete))
-    values = [_scaled(known, population).reshape(-1, readings.n_periods)]
-    total, likelihood = known.n_series * population.covariance, 0.0
-    for found, explained, own in pool.map(explain, _groups(rest)):
-        values.append(found)
-        total += explained
-        likelihood += own
-    means = np.concatenate(values)
-    mean = means.mean(axis=0)
+    parts = list(pool.map(lambda part: _explain(part, population), _groups(rest)))
+    values = population.scale(known, population.levels(known)).reshape(-1, readings.n_periods)
+    parts.append(_Part(values, weigh(values, 0.0, population)))
+    means = np.concatenate([part.values for part in parts])
+    weights = np.concatenate([part.weights for part in parts])
+    total = weights.sum()
+    mean = weights @ means / total
     means -= mean
     mean = np.maximum(mean, LEAST * mean.max())
-    covariance = population.covariance + (means.T @ means - total) / len(means)
+    left_open = sum(float(part.weights.sum()) for part in parts[:-1]) * population.covariance
+    for part in parts[:-1]:
+        left_open -= part.explained
+    covariance = (means.T @ (means * weights[:, None]) + left_open) / total
     covariance = shrink((covariance + covariance.T) / 2, shrinkage)
-    return Population(mean, covariance), likelihood
+    errors = np.concatenate([part.errors for part in parts])
+    learned = Population(mean, covariance, _doubt(rest, population, errors))
+    return learned, sum(part.likelihood for part in parts)
 
 
-def _scaled(readings: Readings, population: Population) -> np.ndarray:
-    """Totals divided by the level of their series, none of which is zero."""
-    scaled: np.ndarray = readings.total / np.repeat(
-        population.levels(readings), np.diff(readings.indptr)
-    )
-    return scaled
+@dataclass(frozen=True)
+class _Part:
+    """Some series given their readings: conditional means, weights, what is explained by weight."""
+
+    values: np.ndarray
+    weights: np.ndarray
+    explained: np.ndarray | float = 0.0
+    errors: np.ndarray = field(default_factory=lambda: np.empty(0))
+    likelihood: float = 0.0
+
+
+def _explain(part: Readings, population: Population) -> _Part:
+    from unsum.kernels.gaussian import explain_rows
+
+    values = np.empty((part.n_series, part.n_periods))
+    explained = np.empty((part.n_readings, part.n_periods))
+    errors = np.empty(part.n_readings)
+    likelihood = explain_rows(
+        part.indptr, part.start, part.stop, population.scale(part, population.levels(part)),
+        population.noises(part), *population.sums, values, explained, errors,
+    )  # fmt: skip
+    known = np.add.reduceat(np.sum(explained**2, axis=1), part.indptr[:-1])
+    weights = weigh(values, np.trace(population.covariance) - known, population)
+    root = np.repeat(np.sqrt(weights), np.diff(part.indptr))
+    explained *= root[:, None]
+    return _Part(values, weights, explained.T @ explained, errors, likelihood)
+
+
+def weigh(
+    values: np.ndarray, left_open: np.ndarray | float, population: Population
+) -> np.ndarray:
+    """How much each series counts: about one, and less the wilder it is."""
+    squares = np.sum((values - population.mean) ** 2, axis=1) + left_open
+    usual = max(float(np.trace(population.covariance)), 1e-300)
+    return np.asarray(2.0 / (1.0 + squares / usual))
+
+
+def _doubt(readings: Readings, population: Population, errors: np.ndarray) -> float:
+    """The relative error of estimated readings, with a few at the usual error beside them."""
+    if readings.estimated is None or not readings.estimated.any():
+        return population.doubt
+    soft = readings.estimated
+    sums = population.mean_sums
+    expected = np.maximum(sums[readings.stop] - sums[readings.start], 1e-12)[soft]
+    squares = float(np.sum(errors[soft] / expected**2)) + USUAL * DOUBT**2
+    return float(np.sqrt(squares / (int(soft.sum()) + USUAL)))
 
 
 def _groups(readings: Readings) -> list[Readings]:

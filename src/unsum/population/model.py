@@ -10,14 +10,23 @@ import numpy as np
 from unsum.readings import Readings
 
 NOISE = 1e-6  # of the mean variance: what a reading may miss, so that systems stay solvable
+DOUBT = 0.2  # the relative error of an estimated reading, where nothing better is known
 
 
 @dataclass(frozen=True)
 class Population:
-    """Series divided by their level are `mean + a Gaussian with this covariance`."""
+    """Series divided by their level are `mean + a Gaussian with this covariance`.
+
+    `doubt` is the usual error of an estimated reading, relative to what the mean has there.
+    """
 
     mean: np.ndarray
     covariance: np.ndarray
+    doubt: float = DOUBT
+
+    @property
+    def n_periods(self) -> int:
+        return len(self.mean)
 
     @cached_property
     def mean_sums(self) -> np.ndarray:
@@ -34,13 +43,22 @@ class Population:
         return np.concatenate([np.zeros((n + 1, 1)), np.cumsum(self.row_sums, axis=1)], axis=1)
 
     @property
-    def noise(self) -> float:
-        return NOISE * max(float(np.trace(self.covariance)) / len(self.mean), 1e-12)
+    def sums(self) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+        """What the kernels take."""
+        return self.mean, self.mean_sums, self.row_sums, self.both_sums
 
     @property
-    def sums(self) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray, float]:
-        """What the kernels take."""
-        return self.mean, self.mean_sums, self.row_sums, self.both_sums, self.noise
+    def noise(self) -> float:
+        """The variance that a binding reading may miss, for each of its periods."""
+        return NOISE * max(float(np.trace(self.covariance)) / len(self.mean), 1e-12)
+
+    def noises(self, readings: Readings) -> np.ndarray:
+        """The variance of each reading's own error, in scaled units."""
+        noises: np.ndarray = self.noise * (readings.stop - readings.start)
+        if readings.estimated is not None:
+            expected = self.mean_sums[readings.stop] - self.mean_sums[readings.start]
+            noises = noises + np.where(readings.estimated, (self.doubt * expected) ** 2, 0.0)
+        return noises
 
     def levels(self, readings: Readings) -> np.ndarray:
         """The level of each series: its total over that of the mean at the same periods."""
@@ -53,6 +71,12 @@ class Population:
         level = np.divide(total, size, out=np.zeros(readings.n_series), where=size > 0)
         levels: np.ndarray = level * largest
         return levels
+
+    def scale(self, readings: Readings, levels: np.ndarray) -> np.ndarray:
+        """Totals divided by the level of their series, where it has one."""
+        usable = np.where(levels > 0, levels, 1.0)
+        scaled: np.ndarray = readings.total / np.repeat(usable, np.diff(readings.indptr))
+        return scaled
 
 
 def average_diagonals(covariance: np.ndarray) -> np.ndarray:

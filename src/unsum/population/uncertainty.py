@@ -1,46 +1,118 @@
-"""How sure the population is of what it recovers: conditional variances."""
+"""How sure the population is of what it recovers: variances of sums, of one series or of many.
+
+Given the population, what readings leave open is independent from series to series. What all series
+share is the doubt about the mean of the population itself: on which day of a month it was cold is
+the same open question for everyone. So the variance of a sum over series has two parts.
+"""
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+from functools import cached_property
+
 import numpy as np
 
-from unsum.population.model import Population
+from unsum.population.model import Population, average_diagonals
 from unsum.readings import Readings
 
 
-class Conditional:
-    """Some series given their readings: means and variances of scaled values and of their sums.
+@dataclass(frozen=True)
+class Asked:
+    """Sums over periods: series n is asked about those at `places[n]` to `places[n + 1]`."""
 
-    `scaled` are the readings' totals divided by the level of their series.
+    places: np.ndarray
+    first: np.ndarray
+    last: np.ndarray
+
+    @classmethod
+    def between(cls, cuts: np.ndarray, n_series: int) -> Asked:
+        """The sums between consecutive cuts, for every series."""
+        count = len(cuts) - 1
+        return cls(
+            np.arange(n_series + 1) * count, np.tile(cuts[:-1], n_series), np.tile(cuts[1:], n_series)
+        )
+
+    def __len__(self) -> int:
+        return len(self.first)
+
+
+@dataclass(frozen=True)
+class Doubt:
+    """What is open about sums, in scaled units.
+
+    `variance` is that of a series on its own, `shared` what comes from the mean of the population.
+    `residues` are the curves that a wrong mean would be multiplied with, one for each slot.
     """
 
-    def __init__(self, population: Population, part: Readings, scaled: np.ndarray) -> None:
-        from unsum.kernels.gaussian import explain_rows
+    variance: np.ndarray
+    shared: np.ndarray
+    surprise: np.ndarray
+    residues: np.ndarray
 
-        self.population, self.part = population, part
-        self.means = np.empty((part.n_series, part.n_periods))
-        self.explained = np.empty((part.n_readings, part.n_periods))
-        explain_rows(
-            part.indptr, part.start, part.stop, scaled, *population.sums, self.means,
-            self.explained,
+
+@dataclass(frozen=True)
+class Doubtful:
+    """A population, and the covariance of its mean given what it was learned from."""
+
+    population: Population
+    covariance_of_mean: np.ndarray
+
+    @classmethod
+    def learned_from(cls, sample: Readings, population: Population) -> Doubtful:
+        """Before any reading the mean is as open as a stationary curve that moves as it does."""
+        from unsum.kernels.gaussian import add_precisions
+
+        n = population.n_periods
+        precision = np.zeros((n + 1, n + 1))
+        add_precisions(
+            sample.indptr, sample.start, sample.stop, population.noises(sample),
+            population.both_sums, precision,
         )  # fmt: skip
+        precision = np.cumsum(np.cumsum(precision, axis=0), axis=1)[:n, :n]
+        prior = average_diagonals(population.covariance)
+        prior *= _mobility(population.mean, prior[0], sample)
+        posterior = np.linalg.solve(np.eye(n) + prior @ precision, prior)
+        return cls(population, (posterior + posterior.T) / 2)
 
-    def variances(self) -> np.ndarray:
-        """The variance of every value (n_series, n_periods)."""
-        explained = np.add.reduceat(self.explained**2, self.part.indptr[:-1], axis=0)
-        prior = np.diag(self.population.covariance)
-        return np.asarray(np.maximum(prior - explained, 0.0))
+    @cached_property
+    def sums(self) -> np.ndarray:
+        """Running sums of the covariance of the mean, over rows and columns."""
+        sums = np.cumsum(np.cumsum(self.covariance_of_mean, axis=0), axis=1)
+        return np.pad(sums, ((1, 0), (1, 0)))
 
-    def variances_of_sums(
-        self, series: np.ndarray, start: np.ndarray, stop: np.ndarray
-    ) -> np.ndarray:
-        """The variance of the sum of a series over the periods from start to stop."""
-        both = self.population.both_sums
-        prior = both[stop, stop] - both[start, stop] - both[stop, start] + both[start, start]
-        sums = np.cumsum(self.explained, axis=1)
-        sums = np.concatenate([np.zeros((len(sums), 1)), sums], axis=1)
-        found = np.empty(len(series))
-        for i, n in enumerate(series):
-            rows = slice(self.part.indptr[n], self.part.indptr[n + 1])
-            found[i] = np.sum((sums[rows, stop[i]] - sums[rows, start[i]]) ** 2)
-        return np.asarray(np.maximum(prior - found, 0.0))
+    def ask(
+        self,
+        part: Readings,
+        levels: np.ndarray,
+        asked: Asked,
+        *,
+        slot: np.ndarray | None = None,
+        n_slots: int = 0,
+        weights: np.ndarray | None = None,
+    ) -> Doubt:
+        """Variances of sums; with slots, residues added up by slot, weighted by series."""
+        from unsum.kernels.gaussian import explain_sums
+
+        population = self.population
+        variance, shared = np.empty(len(asked)), np.empty(len(asked))
+        surprise = np.empty(part.n_series)
+        residues = np.zeros((n_slots, part.n_periods + 1))
+        explain_sums(
+            part.indptr, part.start, part.stop, population.scale(part, levels),
+            population.noises(part), population.mean_sums, population.both_sums, self.sums,
+            asked.places, asked.first, asked.last,
+            np.zeros(0, np.int64) if slot is None else slot,
+            np.ones(part.n_series) if weights is None else weights, variance, shared, surprise,
+            residues,
+        )  # fmt: skip
+        return Doubt(variance, shared, surprise, np.cumsum(residues, axis=1)[:, :-1])
+
+
+def _mobility(mean: np.ndarray, covariance: np.ndarray, sample: Readings) -> float:
+    """How much the mean moves, against a series: by squared steps of the length of a reading."""
+    lag = int(np.clip(np.mean(sample.stop - sample.start), 1, max(1, len(mean) // 2)))
+    if len(mean) <= lag:
+        return 1.0
+    moves = float(np.mean((mean[lag:] - mean[:-lag]) ** 2))
+    expected = 2 * float(covariance[0] - covariance[lag])
+    return float(np.clip(moves / max(expected, 1e-300), 0.01, 10.0))

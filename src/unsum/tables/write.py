@@ -7,7 +7,7 @@ import os
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
@@ -17,6 +17,9 @@ from unsum.findings import Findings
 from unsum.readings import Readings
 from unsum.recovery import Recovery, check_values
 from unsum.tables.source import Source
+
+if TYPE_CHECKING:
+    from unsum.intervals import Bounds
 
 MAX_WIDE = 10_000
 
@@ -71,7 +74,7 @@ def write_recovery(
     with whole_file(path) as temporary:
         tables = _wide_tables(recovery) if layout == "wide" else _long_tables(recovery)
         rows, total = _write_stream(tables, temporary, kind, metadata, progress)
-        worst = _read_back(recovery.readings, temporary, kind, layout)
+        worst = _read_back(recovery.binding(recovery.readings), temporary, kind, layout)
     return {
         "rows": rows,
         "sum": total if np.isfinite(total) else None,
@@ -80,26 +83,30 @@ def write_recovery(
     }
 
 
-def long_table(part: Readings, values: np.ndarray) -> pa.Table:
-    """Series, time, value, covered for a part of the readings."""
+def long_table(part: Readings, values: np.ndarray, bounds: Bounds | None = None) -> pa.Table:
+    """Series, time, value, covered (and lower, upper) for a part of the readings."""
     n_series, n_periods = values.shape
     times = part.calendar.labels()
-    return pa.table(
-        {
-            "series": part.names.take(pa.array(np.repeat(np.arange(n_series), n_periods))),
-            "time": times.take(pa.array(np.tile(np.arange(n_periods), n_series))),
-            "value": pa.array(values.ravel()),
-            "covered": pa.array(part.covered().ravel()),
-        }
-    )
+    columns = {
+        "series": part.names.take(pa.array(np.repeat(np.arange(n_series), n_periods))),
+        "time": times.take(pa.array(np.tile(np.arange(n_periods), n_series))),
+        "value": pa.array(values.ravel()),
+        "covered": pa.array(part.covered().ravel()),
+    }
+    if bounds is not None:
+        columns |= {"lower": pa.array(bounds.lower.ravel()), "upper": pa.array(bounds.upper.ravel())}
+    return pa.table(columns)
 
 
 def _long_tables(recovery: Recovery) -> Iterator[tuple[int, float, pa.Table]]:
-    for part, values in recovery.blocks():
-        yield part.n_series, _sum(values), long_table(part, values)
+    for block in recovery.blocks():
+        table = long_table(block.part, block.values, block.bounds)
+        yield block.part.n_series, _sum(block.values), table
 
 
 def _wide_tables(recovery: Recovery) -> Iterator[tuple[int, float, pa.Table]]:
+    if recovery.interval is not None:
+        raise ParameterError("a wide table has no place for intervals; write a long one.")
     names = [str(name) for name in recovery.readings.names.to_pylist()]
     if len(names) > MAX_WIDE:
         raise ParameterError(

@@ -1,0 +1,272 @@
+"""What `auto` promises, measured: error beside the others, expected error, intervals, ranking.
+
+    python benchmarks/targets.py --data FOLDER --results RESULTS [--write docs/targets.md]
+
+RESULTS is the `results.parquet` that `unsum paper` writes: it has the paper's algorithms at every
+rank, on the same readings. Cells are panel, scheme, readings every so many periods, and run (seed).
+Errors are mean-normalised, over covered periods and over all.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+from concurrent.futures import ProcessPoolExecutor
+from functools import lru_cache
+from multiprocessing import get_context
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow.parquet as pq
+from accuracy import cumulative_pchip
+
+from unsum.aggregation import AtRandom, Periodic, aggregate
+from unsum.experiments.compare import find_truth, measure_recovery
+from unsum.experiments.datasets import NAMES, Dataset, load_datasets
+from unsum.experiments.page import Heading, Page, Table, Text
+from unsum.kernels.totals import meet_totals
+from unsum.methods.auto import Auto
+from unsum.panel import sum_between
+from unsum.readings import Readings
+from unsum.recovering import recover
+from unsum.recovery import Recovery
+
+EVERY = (2, 3, 5, 7, 10, 15, 30)
+INTERVAL = 0.9
+MONTH = 30
+OTHERS = ("even", "denton", "pchip", "Algorithm 1", "Algorithm 2")
+
+
+@lru_cache
+def load(name: str, folder: str) -> Dataset:
+    (data,) = load_datasets([name], Path(folder))
+    return data
+
+
+def measure_cell(task: tuple[str, str, int, int, str, bool]) -> dict[str, Any]:
+    """Everything about one set of readings."""
+    name, scheme, every, run, folder, ranked = task
+    data = load(name, folder)
+    make = {"periodic": Periodic, "random": AtRandom}[scheme]
+    readings = aggregate(data.truth, make(every, seed=run))
+    recovery = recover(readings, threads=1, interval=INTERVAL)
+    cell: dict[str, Any] = {"dataset": name, "scheme": scheme, "every": every, "run": run}
+    values = {
+        "auto": recovery.values,
+        "even": recover(readings, "even", threads=1).values,
+        "denton": recover(readings, "denton", threads=1).values,
+        "pchip": _pchip(readings, data),
+    }
+    for method, found in values.items():
+        errors = measure_recovery(data.truth, readings, found)
+        cell[method], cell[f"{method} (all)"] = errors.normalised_covered, errors.normalised
+    cell["method"] = recovery.candidates[0]["candidate"]
+    cell["expected"] = recovery.expected_error
+    cell |= _coverage(find_truth(data.truth, readings), recovery)
+    if ranked:
+        cell["rank correlation"] = _rank_correlation(data, readings, recovery)
+    return cell
+
+
+def _pchip(readings: Readings, data: Dataset) -> np.ndarray:
+    """Where nothing is read, the mean rate as for even spreading."""
+    values = cumulative_pchip()(readings, data)
+    even = recover(readings, "even", threads=1).values
+    values = np.where(readings.covered(), np.maximum(values, 0), even)
+    meet_totals(*readings.arrays, readings.active, values)
+    return values
+
+
+def _coverage(truth: np.ndarray, recovery: Recovery) -> dict[str, float]:
+    """How often intervals hold the truth: periods, sums over 30, the sum of all series."""
+    readings = recovery.readings
+    every = np.arange(readings.n_periods + 1)
+    months = np.arange(0, readings.n_periods + 1, MONTH)
+    covered = readings.covered()
+    blocks = [block.bounds for block in recovery.blocks()]
+    lower = np.concatenate([bounds.lower for bounds in blocks])
+    upper = np.concatenate([bounds.upper for bounds in blocks])
+    inside = _inside(truth, lower, upper)
+    table = recovery.totals(months, backend="pyarrow")
+    sums = recovery.totals(every, by="all", backend="pyarrow")
+    months_inside = _inside(sum_between(truth, months).ravel(), table["lower"], table["upper"])
+    return {
+        "periods": float(inside[covered].mean()),
+        "uncovered": float(inside[~covered].mean()) if not covered.all() else float("nan"),
+        "months": float(months_inside.mean()),
+        "sums": float(_inside(truth.sum(axis=0), sums["lower"], sums["upper"]).mean()),
+    }
+
+
+def _inside(truth: np.ndarray, lower: Any, upper: Any) -> np.ndarray:
+    slack = 1e-9 * np.abs(truth)  # values that readings fix are met to rounding
+    return (truth >= np.asarray(lower) - slack) & (truth <= np.asarray(upper) + slack)
+
+
+def _rank_correlation(data: Dataset, readings: Readings, recovery: Recovery) -> float:
+    """Between the scores of the candidates and their true errors."""
+    from scipy.stats import spearmanr
+
+    methods = dict(Auto()._methods(readings.n_periods))
+    errors = [
+        measure_recovery(
+            data.truth, readings, recover(readings, methods[row["candidate"]], threads=1).values
+        ).normalised_covered
+        for row in recovery.candidates
+    ]
+    return float(spearmanr([row["score"] for row in recovery.candidates], errors)[0])
+
+
+def add_oracles(cells: list[dict[str, Any]], path: Path) -> None:
+    """The errors of the paper's algorithms at the rank that is best for each cell."""
+    table = pq.read_table(path).to_pylist()
+    best: dict[tuple[Any, ...], float] = {}
+    for row in table:
+        label = {"nmf": "Algorithm 1", "nmf-ar": "Algorithm 2"}.get(row["method"])
+        if label is None or row["variant"] not in ("paper", "scaled", "ours"):
+            continue
+        for suffix, column in (("", "normalised_covered"), (" (all)", "normalised")):
+            key = (row["dataset"], row["scheme"], row["every"], row["run"], label + suffix)
+            best[key] = min(best.get(key, np.inf), row[column])
+    for cell in cells:
+        key = (cell["dataset"], cell["scheme"], cell["every"], cell["run"])
+        for label in OTHERS[-2:]:
+            for suffix in ("", " (all)"):
+                cell[label + suffix] = best.get((*key, label + suffix), np.inf)
+
+
+def hides_a_season(cell: dict[str, Any]) -> bool:
+    """Days read every 7: weekly totals never show the week."""
+    return (
+        cell["scheme"] == "periodic"
+        and cell["every"] % 7 == 0
+        and cell["dataset"] in ("portugal", "regions")
+    )
+
+
+def ratio(cell: dict[str, Any], suffix: str = "") -> float:
+    return float(cell[f"auto{suffix}"] / min(cell[other + suffix] for other in OTHERS))
+
+
+def geometric(values: list[float]) -> float:
+    return float(np.exp(np.mean(np.log(values))))
+
+
+def write_page(cells: list[dict[str, Any]]) -> Page:
+    page = Page("What `auto` promises, measured")
+    runs = len({cell["run"] for cell in cells})
+    page.add(
+        Text(
+            "Written by `python benchmarks/targets.py --data FOLDER --results RESULTS`. "
+            f"{len(cells)} cells: both schemes, readings every {', '.join(map(str, EVERY))}, "
+            f"{runs} seeds. The others are even spreading, denton, PCHIP of the cumulative curve, "
+            "and the paper's algorithms, each at the rank that is best for the cell. These panels "
+            "were looked at while the model was made."
+        )
+    )
+    page.add(Heading("Summary"))
+    page.add(_summary(cells))
+    for title, value in (
+        ("`auto` over the best of the others, covered periods", ratio),
+        ("The same over all periods", lambda cell: ratio(cell, " (all)")),
+        ("Expected error over true error", lambda cell: cell["expected"] / cell["auto"]),
+        ("90 % intervals of covered periods hold the truth", lambda cell: cell["periods"]),
+        ("The same where nothing is read", lambda cell: cell["uncovered"]),
+        (f"The same for sums over {MONTH} periods", lambda cell: cell["months"]),
+        ("The same for the sum of all series, by period", lambda cell: cell["sums"]),
+    ):
+        page.add(Heading(title))
+        page.add(_by_every(cells, value))
+    return page
+
+
+def _summary(cells: list[dict[str, Any]]) -> Table:
+    ratios = [ratio(cell) for cell in cells]
+    everywhere = [ratio(cell, " (all)") for cell in cells]
+    against = [cell["auto"] / cell["Algorithm 2"] for cell in cells]
+    seen = [cell for cell in cells if not hides_a_season(cell)]
+    honest = [0.8 <= cell["expected"] / cell["auto"] <= 1.25 for cell in seen]
+    synthetic = [
+        ratio(cell)
+        for cell in cells
+        if (cell["dataset"], cell["scheme"], cell["every"]) == ("synthetic", "random", 3)
+    ]
+    rows = [
+        ["`auto` / best of the others, worst cell", "<= 1.02", f"{max(ratios):.3f}"],
+        ["the same over all periods", "", f"{max(everywhere):.3f}"],
+        ["geometric mean over cells", "<= 0.87", f"{geometric(ratios):.3f}"],
+        ["the same over all periods", "", f"{geometric(everywhere):.3f}"],
+        ["`auto` / Algorithm 2, geometric mean", "<= 0.76", f"{geometric(against):.3f}"],
+        ["expected / true error within 0.8 to 1.25", "90 %", f"{np.mean(honest):.0%} of cells"],
+    ]
+    if synthetic:
+        rows.append(["synthetic, random, every 3", "<= 0.8", f"{max(synthetic):.3f}"])
+    for name in dict.fromkeys(cell["dataset"] for cell in cells):
+        own = [cell for cell in cells if cell["dataset"] == name]
+        visible = [cell for cell in own if not hides_a_season(cell)]
+        for kind, target, some in (
+            ("periods", "87 to 93 %", visible), ("months", "87 to 93 %", own),
+            ("sums", "85 to 95 %", own),
+        ):  # fmt: skip
+            found = float(np.mean([cell[kind] for cell in some]))
+            rows.append([f"{name}: intervals of {kind}", target, f"{found:.1%}"])
+    ranked = [cell["rank correlation"] for cell in cells if "rank correlation" in cell]
+    if ranked:
+        rows.append(
+            ["rank correlation of scores and true errors", "", f"mean {np.mean(ranked):.2f}"]
+        )
+    return Table(["measure", "target", "measured"], rows)
+
+
+def _by_every(cells: list[dict[str, Any]], value: Any) -> Table:
+    """Means over runs."""
+    rows = []
+    for name in dict.fromkeys(cell["dataset"] for cell in cells):
+        for scheme in ("random", "periodic"):
+            row = [f"{name}, {scheme}"]
+            for every in EVERY:
+                found = [
+                    value(cell)
+                    for cell in cells
+                    if (cell["dataset"], cell["scheme"], cell["every"]) == (name, scheme, every)
+                ]
+                row.append(f"{np.mean(found):.2f}" if found else "")
+            rows.append(row)
+    return Table(["readings every", *map(str, EVERY)], rows)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--data", type=Path, required=True)
+    parser.add_argument("--results", type=Path, required=True)
+    parser.add_argument("--datasets", default=",".join(NAMES))
+    parser.add_argument("--runs", type=int, default=3)
+    parser.add_argument("--every", default=",".join(map(str, EVERY)))
+    parser.add_argument("--cells", type=Path, help="where to keep the cells, as JSON lines")
+    parser.add_argument("--write", type=Path, help="the page to write")
+    options = parser.parse_args()
+    tasks = [
+        (name, scheme, int(every), run, str(options.data), run == 0)
+        for run in range(options.runs)
+        for name in options.datasets.split(",")
+        for every in options.every.split(",")
+        for scheme in ("random", "periodic")
+    ]
+    cells = []
+    with ProcessPoolExecutor(mp_context=get_context("spawn")) as pool:
+        for cell in pool.map(measure_cell, tasks):
+            cells.append(cell)
+            if options.cells:
+                with options.cells.open("a") as file:
+                    file.write(json.dumps(cell) + "\n")
+            print(f"{len(cells)} of {len(tasks)}", end="\r", flush=True)
+    add_oracles(cells, options.results)
+    page = write_page(cells).markdown()
+    if options.write:
+        options.write.write_text(page, encoding="utf-8")
+    print(page)
+
+
+if __name__ == "__main__":
+    main()

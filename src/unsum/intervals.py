@@ -1,0 +1,151 @@
+"""Intervals: for periods, for sums over periods, and for sums over series.
+
+They are central and marginal: each on its own holds the truth with the probability asked for. They
+never leave what is certain: a sum is at least the readings that lie within it and, where readings
+cover it, at most the readings that touch it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import cast
+
+import numpy as np
+
+from unsum.methods.panel import PanelFit, PanelModel
+from unsum.panel import sum_between
+from unsum.population.uncertainty import Asked, Doubtful
+from unsum.readings import Readings
+from unsum.selection.calibrating import Calibration, calibrate
+from unsum.selection.choosing import Trial, score_candidates
+from unsum.selection.merging import sample_readings
+
+
+@dataclass(frozen=True)
+class Bounds:
+    """Lower and upper ends, in the shape of the sums they belong to."""
+
+    lower: np.ndarray
+    upper: np.ndarray
+
+
+@dataclass(frozen=True)
+class Uncertainty:
+    """How sure the recovery is: a population, the level of each series in it, what folds showed."""
+
+    doubtful: Doubtful
+    levels: np.ndarray
+    calibration: Calibration
+
+    def take(self, series: np.ndarray) -> Uncertainty:
+        """The same for some series."""
+        return replace(self, levels=self.levels[series])
+
+    def variances(self, first: int, part: Readings, cuts: np.ndarray) -> np.ndarray:
+        """Of sums between cuts of a part that begins at series `first`, over squared levels."""
+        levels = self.levels[first : first + part.n_series]
+        asked = Asked.between(cuts, part.n_series)
+        doubt = self.doubtful.ask(part, levels, asked)
+        variances = self.calibration.variances(doubt, np.diff(part.indptr), asked)
+        return variances.reshape(part.n_series, -1)
+
+    def bound(
+        self, first: int, part: Readings, cuts: np.ndarray, sums: np.ndarray, interval: float
+    ) -> Bounds:
+        """Intervals of recovered sums between cuts (n_series, n_cuts - 1)."""
+        inside = sum_between(part.covered(), cuts) == np.diff(cuts)
+        reach = np.where(
+            inside, self.calibration.reach(interval), self.calibration.reach_outside(interval)
+        )
+        reach *= np.sqrt(self.variances(first, part, cuts))
+        reach *= self.levels[first : first + part.n_series, None]
+        return _within(sums, reach, *certain_sums(part, cuts))
+
+    def bound_groups(
+        self,
+        parts: Iterator[tuple[int, Readings]],
+        groups: np.ndarray,
+        cuts: np.ndarray,
+        sums: np.ndarray,
+        interval: float,
+    ) -> Bounds:
+        """Intervals of sums over groups of series; `groups` is the number of each one's group."""
+        from scipy.stats import norm
+
+        n_sums, counts = sums.shape[1], np.bincount(groups, minlength=len(sums))
+        unit = max(float(self.levels.max()), np.finfo(float).tiny)
+        own, shared = np.zeros(sums.size), np.zeros(sums.size)
+        least, most = np.zeros(sums.shape), np.zeros(sums.shape)
+        residues = np.zeros((sums.size, self.doubtful.population.n_periods))
+        for first, part in parts:
+            levels = self.levels[first : first + part.n_series]
+            group = groups[first : first + part.n_series]
+            slot = (group[:, None] * n_sums + np.arange(n_sums)).ravel()
+            doubt = self.doubtful.ask(
+                part, levels, Asked.between(cuts, part.n_series), slot=slot, n_slots=sums.size,
+                weights=levels / unit,
+            )  # fmt: skip
+            spread = self.calibration.spread(doubt.surprise, np.diff(part.indptr))
+            weights = np.repeat((levels / unit) ** 2 * spread, n_sums)
+            own += np.bincount(slot, weights * doubt.variance, sums.size)
+            residues += doubt.residues
+            for total, each in zip((least, most), certain_sums(part, cuts), strict=True):
+                np.add.at(total, group, each)
+        curves = residues @ self.doubtful.covariance_of_mean
+        shared = self.calibration.shared * np.maximum(np.sum(curves * residues, axis=1), 0.0)
+        deviation = unit * np.sqrt(self.calibration.ratio * own + shared)
+        alone = unit * np.sqrt(own + shared) * self.calibration.reach(interval)
+        single = np.repeat(counts == 1, n_sums)
+        reach = np.where(single, alone, float(norm.ppf((1 + interval) / 2)) * deviation)
+        return _within(sums, reach.reshape(sums.shape), least, most)
+
+    def expected_error(self, readings: Readings, values: np.ndarray) -> float:
+        """The mean-normalised error over covered periods to expect of recovered values."""
+        useful = np.flatnonzero(self.levels > 0)
+        part, levels = readings.take(useful), self.levels[useful, None]
+        asked = Asked.between(np.arange(part.n_periods + 1), part.n_series)
+        doubt = self.doubtful.ask(part, self.levels[useful], asked)
+        spread = self.calibration.spread(doubt.surprise, np.diff(part.indptr))
+        variance = doubt.variance.reshape(part.n_series, -1) * spread[:, None]
+        variance *= self.calibration.ratio_alone
+        covered = part.covered()
+        scaled = np.where(covered, values[useful] / levels, 0.0)
+        size = np.maximum(scaled.sum(axis=1) / covered.sum(axis=1), 1e-12) ** 2
+        error = np.sum(np.where(covered, variance, 0.0), axis=1)
+        squares = np.sum(scaled**2, axis=1)
+        return float(np.sqrt(np.sum(error / size) / np.sum((squares + error) / size)))
+
+
+def assess(learned: PanelFit, trials: Sequence[Trial], panels: Sequence[Trial]) -> Uncertainty:
+    """How sure a recovery is, from a method's trials and those of the population beside it."""
+    calibration = calibrate(trials, [cast(PanelFit, trial.fit) for trial in panels])
+    doubtful = Doubtful.learned_from(learned.sample, learned.population)
+    return Uncertainty(doubtful, learned.levels, calibration)
+
+
+def assess_panel(
+    readings: Readings, method: PanelModel, fit: PanelFit, threads: int | None = None
+) -> Uncertainty:
+    """The same for the panel model on its own."""
+    sample = readings.take(sample_readings(readings, method.seed))
+    (candidate,) = score_candidates(sample, [("panel", method)], seed=method.seed, threads=threads)
+    return assess(fit, candidate.trials, candidate.trials)
+
+
+def certain_sums(part: Readings, cuts: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """The least and the most that sums between cuts can be, by the readings that bind."""
+    from unsum.kernels.totals import bound_sums
+
+    least = np.empty((part.n_series, len(cuts) - 1))
+    most = np.empty_like(least)
+    bound_sums(*part.binding().arrays, part.active, cuts, least, most)
+    return least, most
+
+
+def _within(sums: np.ndarray, reach: np.ndarray, least: np.ndarray, most: np.ndarray) -> Bounds:
+    """Intervals around sums, cut off at what is certain; nothing is open where that is one value."""
+    lower = np.minimum(np.maximum(sums - reach, least), sums)
+    upper = np.maximum(np.minimum(sums + reach, most), sums)
+    fixed = least == most
+    return Bounds(np.where(fixed, sums, lower), np.where(fixed, sums, upper))

@@ -1,0 +1,67 @@
+"""Stationary series, seen through readings.
+
+All that readings need of a stationary covariance is the variance of a sum over k periods, for every
+k: the covariance of two readings is half of four such variances, at the lags between their ends.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numba import njit
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def weigh_lags(indptr, start, stop, gap, variance_of_sums, fitted, expected):
+    """How a change of each variance of sums would change the likelihood of the readings.
+
+    `gap` is what the readings have beyond the mean. The likelihood rises with the variances of sums
+    as `fitted - expected` (up to the factor 1/4), two histograms over lags that are added to.
+    Returns the log-likelihood, up to a constant.
+    """
+    most = 0
+    for n in range(len(indptr) - 1):
+        most = max(most, indptr[n + 1] - indptr[n])
+    L, inverse, pull = np.empty((most, most)), np.empty((most, most)), np.empty(most)
+    likelihood = 0.0
+    for n in range(len(indptr) - 1):
+        first, m = indptr[n], indptr[n + 1] - indptr[n]
+        for i in range(m):
+            a, b = start[first + i], stop[first + i]
+            for j in range(i + 1):
+                c, d = start[first + j], stop[first + j]
+                value = variance_of_sums[abs(d - a)] + variance_of_sums[abs(c - b)]
+                value -= variance_of_sums[abs(c - a)] + variance_of_sums[abs(d - b)]
+                value *= 0.5
+                if i == j:
+                    value *= 1.0 + 1e-7
+                for k in range(j):
+                    value -= L[i, k] * L[j, k]
+                L[i, j] = np.sqrt(max(value, 1e-300)) if i == j else value / L[j, j]
+        for i in range(m):  # the inverse of L, row by row
+            for j in range(i + 1):
+                value = 1.0 if i == j else 0.0
+                for k in range(j, i):
+                    value -= L[i, k] * inverse[k, j]
+                inverse[i, j] = value / L[i, i]
+        pull[:m] = 0.0
+        for i in range(m):
+            white = 0.0
+            for j in range(i + 1):
+                white += inverse[i, j] * gap[first + j]
+            for j in range(i + 1):
+                pull[j] += inverse[i, j] * white
+            likelihood -= 0.5 * white * white + np.log(L[i, i])
+        for i in range(m):
+            a, b = start[first + i], stop[first + i]
+            for j in range(i + 1):
+                c, d = start[first + j], stop[first + j]
+                precision = 0.0
+                for k in range(i, m):
+                    precision += inverse[k, i] * inverse[k, j]
+                product = pull[i] * pull[j]
+                if i != j:
+                    precision, product = 2.0 * precision, 2.0 * product
+                for lag, sign in ((d - a, 1.0), (c - b, 1.0), (c - a, -1.0), (d - b, -1.0)):
+                    fitted[abs(lag)] += sign * product
+                    expected[abs(lag)] += sign * precision
+    return likelihood

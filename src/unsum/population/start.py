@@ -1,0 +1,95 @@
+"""Where learning begins: the mean of the smoothest series, and a stationary covariance.
+
+The covariance is a sum of simple ones: white noise, and memories of growing length, rough or smooth.
+Their weights make the readings most likely. What no reading can show (how a total splits within it)
+then follows from what they do show at longer lags; where even that leaves a choice, longer memories
+have the benefit of the doubt.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from unsum.draws import sample_series
+from unsum.methods.denton import Denton
+from unsum.population.model import Population
+from unsum.readings import Readings
+
+GROWTH = 2.5  # from one length of memory to the next
+STEPS = 60  # few, so that what readings hardly show stays near the beginning
+MAX_READINGS = 3000  # of all series
+MAX_OF_SERIES = 60
+
+
+def first_guess(readings: Readings, seed: int = 0) -> Population:
+    """From series none of which is zero throughout."""
+    from scipy.linalg import toeplitz
+
+    mean = _smooth_mean(readings)
+    covariances = simple_covariances(readings.n_periods)
+    weights = _likely_weights(_some(readings, seed), mean, covariances)
+    return Population(mean, np.asarray(toeplitz(weights @ covariances)))
+
+
+def _smooth_mean(readings: Readings) -> np.ndarray:
+    values = np.empty((readings.n_series, readings.n_periods))
+    Denton().fit(readings).fill(0, readings, values)
+    level = values.mean(axis=1)
+    mean: np.ndarray = np.mean(values[level > 0] / level[level > 0, None], axis=0)
+    return mean
+
+
+def memory_lengths(n_periods: int) -> np.ndarray:
+    count = 1 + int(np.log(max(n_periods, 1)) / np.log(GROWTH))
+    return np.asarray(GROWTH ** np.arange(count))
+
+
+def simple_covariances(n_periods: int) -> np.ndarray:
+    """White noise, then by length of memory a rough one (exponential) and a smooth one (Matern)."""
+    lags = np.arange(n_periods)
+    rows = [(lags == 0).astype(float)]
+    for length in memory_lengths(n_periods):
+        rows.append(np.exp(-lags / length))
+        far = np.sqrt(5.0) * lags / length
+        rows.append((1 + far + far**2 / 3) * np.exp(-far))
+    return np.array(rows)
+
+
+def variances_of_sums(covariance: np.ndarray) -> np.ndarray:
+    """Of sums over 0, 1, 2, ... periods, from covariances by lag (along the last axis)."""
+    ahead = np.cumsum(covariance, axis=-1)
+    growth = 2 * ahead - covariance[..., :1]  # what the next period adds
+    sums: np.ndarray = np.cumsum(growth, axis=-1)
+    return np.concatenate([np.zeros((*sums.shape[:-1], 1)), sums], axis=-1)
+
+
+def _some(readings: Readings, seed: int) -> Readings:
+    """Not more series than it takes."""
+    if readings.n_readings <= MAX_READINGS:
+        return readings
+    size = max(1, readings.n_series * MAX_READINGS // readings.n_readings)
+    return readings.take(sample_series(readings.names, size, seed))
+
+
+def _likely_weights(readings: Readings, mean: np.ndarray, covariances: np.ndarray) -> np.ndarray:
+    """Weights of the simple covariances, by multiplicative steps that raise the likelihood."""
+    from unsum.kernels.stationary import weigh_lags
+
+    population = Population(mean, np.zeros((0, 0)))
+    scaled = readings.total / np.repeat(population.levels(readings), np.diff(readings.indptr))
+    gap = scaled - (population.mean_sums[readings.stop] - population.mean_sums[readings.start])
+    place = np.arange(readings.n_readings) - readings.indptr[readings.series_of_readings()]
+    kept = place < MAX_OF_SERIES
+    sizes = np.minimum(np.diff(readings.indptr), MAX_OF_SERIES)
+    indptr = np.concatenate([[0], np.cumsum(sizes)])
+    start, stop, gap = readings.start[kept], readings.stop[kept], gap[kept]
+    sums = variances_of_sums(covariances)
+    longest = np.sqrt(np.concatenate([[1 / GROWTH], np.repeat(memory_lengths(len(mean)), 2)]))
+    variance = max(float(np.mean(gap**2 / sums[0, stop - start])), 1e-12)
+    weights = variance * longest / longest.sum()
+    for _ in range(STEPS):
+        fitted, expected = np.zeros(len(mean) + 1), np.zeros(len(mean) + 1)
+        weigh_lags(indptr, start, stop, gap, weights @ sums, fitted, expected)
+        rise = np.maximum(sums @ fitted, 0.0) / np.maximum(sums @ expected, 1e-300)
+        weights = weights * np.sqrt(rise)
+    return np.asarray(weights)

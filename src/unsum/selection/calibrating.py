@@ -1,0 +1,169 @@
+"""How far the truth lies from what is recovered, learned where it is known: on merged readings.
+
+The population says how sure it is of every split. The folds show by how much splits really miss,
+against that; and whether the splits of different series miss together.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+
+from unsum.kernels.totals import sum_readings
+from unsum.methods.panel import PanelFit
+from unsum.population.uncertainty import Asked, Doubt, Doubtful
+from unsum.selection.choosing import Trial
+
+LEVELS = np.linspace(0.0, 1.0, 201)
+USUAL = 50  # Gaussian errors of the expected size that stand beside what was seen
+LEAST_SHARED = 0.5  # folds see coarser sums than are asked for, and may deny only so much
+TRUST = 2.0 ** np.arange(0, 9)  # candidates: how many readings a usual series is worth
+
+
+@dataclass(frozen=True)
+class Calibration:
+    """What the folds say about the population's variances."""
+
+    trust: float = 1.0  # how many readings it takes to believe that a series is wilder than others
+    shared: float = 1.0  # how much of the doubt about the mean the errors of series have in common
+    ratio: float = 1.0  # mean squared error of splits over their variance
+    ratio_alone: float = 1.0  # the same without the doubt that series share
+    misses: np.ndarray = field(default_factory=lambda: LEVELS)  # at LEVELS, error over deviation
+    misses_outside: np.ndarray = field(default_factory=lambda: LEVELS)  # where nothing is read
+
+    def spread(self, surprise: np.ndarray, counts: np.ndarray) -> np.ndarray:
+        """How much wilder than usual each series is, as a factor of its variances."""
+        spread: np.ndarray = (self.trust + surprise) / (self.trust + counts)
+        return spread
+
+    def variances(self, doubt: Doubt, counts: np.ndarray, asked: Asked) -> np.ndarray:
+        """The variance of every sum that was asked for, before `ratio`."""
+        spread = np.repeat(self.spread(doubt.surprise, counts), np.diff(asked.places))
+        variances: np.ndarray = doubt.variance * spread + self.shared * doubt.shared
+        return variances
+
+    def reach(self, interval: float) -> float:
+        """How many standard deviations an interval reaches to each side, where readings cover."""
+        return float(np.interp(interval, LEVELS, self.misses))
+
+    def reach_outside(self, interval: float) -> float:
+        """The same for sums with periods that no reading covers."""
+        return float(np.interp(interval, LEVELS, self.misses_outside))
+
+
+@dataclass(frozen=True)
+class Evidence:
+    """What a fold knows: how sure the population was of its sums, and by how much they missed."""
+
+    doubtful: Doubtful
+    counts: np.ndarray  # readings of each series
+    asked: Asked
+    within: Doubt
+    gaps: np.ndarray
+    weight: np.ndarray
+    asked_outside: Asked
+    outside: Doubt
+    gaps_outside: np.ndarray
+
+
+def calibrate(trials: Sequence[Trial], fits: Sequence[PanelFit]) -> Calibration:
+    """From what a method recovered on each fold, and the population learned there."""
+    evidence = [_gather(trial, fit) for trial, fit in zip(trials, fits, strict=True)]
+    found = Calibration(trust=_likely_trust(evidence))
+    found = replace(found, shared=_shared(evidence, found))
+    squares, expected, alone, misses, outside = 0.0, 0.0, 0.0, [], []
+    for each in evidence:
+        variance = found.variances(each.within, each.counts, each.asked)
+        squares += float(np.sum(each.gaps**2 * each.weight))
+        expected += float(np.sum(variance * each.weight))
+        own = variance - found.shared * each.within.shared
+        alone += float(np.sum(own * each.weight))
+        misses.append(np.abs(each.gaps) / np.sqrt(np.maximum(variance, 1e-300)))
+        variance = found.variances(each.outside, each.counts, each.asked_outside)
+        outside.append(np.abs(each.gaps_outside) / np.sqrt(np.maximum(variance, 1e-300)))
+    share = USUAL / sum(len(each) for each in misses)
+    ratio = _ratio(squares, expected, share)
+    return replace(
+        found,
+        ratio=ratio,
+        ratio_alone=_ratio(squares, alone, share),
+        misses=_quantiles(misses, 1.0),
+        misses_outside=_quantiles(outside, np.sqrt(ratio)),
+    )
+
+
+def _ratio(squares: float, expected: float, share: float) -> float:
+    """Of what was seen to what was expected, with a share of as much again that is as expected."""
+    return (squares + share * expected) / (expected + share * expected) if expected > 0 else 1.0
+
+
+def _quantiles(misses: Sequence[np.ndarray], scale: float) -> np.ndarray:
+    """Quantiles of what was seen, together with a few Gaussian errors of a given size."""
+    from scipy.stats import norm
+
+    gaussian = scale * norm.ppf(0.5 + (np.arange(USUAL) + 0.5) / USUAL / 2)
+    return np.asarray(np.quantile(np.concatenate([*misses, gaussian]), LEVELS))
+
+
+def _gather(trial: Trial, fit: PanelFit) -> Evidence:
+    fold, readings = trial.merged, trial.merged.readings
+    order = np.argsort(fold.series, kind="stable")
+    sizes = np.bincount(fold.series, minlength=readings.n_series)
+    asked = Asked(np.concatenate([[0], np.cumsum(sizes)]), fold.start[order], fold.middle[order])
+    doubtful = Doubtful.learned_from(fit.sample, fit.population)
+    within = doubtful.ask(
+        readings, fit.levels, asked, slot=np.arange(len(asked)), n_slots=len(asked)
+    )
+    level = np.where(fit.levels > 0, fit.levels, 1.0)
+    gaps = fold.gaps(trial.values, level[fold.series])[order]
+    ends = fold.left_out
+    asked_outside = Asked(ends.indptr, ends.start, ends.stop)
+    outside = doubtful.ask(readings, fit.levels, asked_outside)
+    missed = sum_readings(ends.indptr, ends.start, ends.stop, trial.values) - ends.total
+    return Evidence(
+        doubtful, np.diff(readings.indptr), asked, within, gaps, fold.weight[order],
+        asked_outside, outside, missed / level[ends.series_of_readings()],
+    )  # fmt: skip
+
+
+def _likely_trust(evidence: Sequence[Evidence]) -> float:
+    """The degrees of freedom under which series that differ in wildness are most likely."""
+    from scipy.special import gammaln
+
+    merged = [np.diff(each.asked.places) > 0 for each in evidence]
+    surprise = np.concatenate([e.within.surprise[m] for e, m in zip(evidence, merged, strict=True)])
+    counts = np.concatenate([e.counts[m] for e, m in zip(evidence, merged, strict=True)])
+
+    def likelihood(trust: float) -> float:
+        half = (trust + counts) / 2
+        terms = gammaln(half) - gammaln(trust / 2) - counts / 2 * np.log(trust)
+        return float(np.sum(terms - half * np.log1p(surprise / trust)))
+
+    return float(max(TRUST, key=likelihood))
+
+
+def _shared(evidence: Sequence[Evidence], found: Calibration) -> float:
+    """How much of the doubt about the mean shows in products of the errors of different splits.
+
+    One is what the population expects, and has the weight of an estimate with an error of one.
+    """
+    together, agreed, noise = 0.0, 0.0, 0.0
+    for each in evidence:
+        spread = found.spread(each.within.surprise, each.counts)
+        root = np.sqrt(np.repeat(spread, np.diff(each.asked.places)))
+        gaps, residues = each.gaps / root, each.within.residues / root[:, None]
+        covariance, own = each.doubtful.covariance_of_mean, each.within.shared / root**2
+        curve = residues.T @ gaps
+        together += float(curve @ covariance @ curve - np.sum(gaps**2 * own))
+        between = covariance @ (residues.T @ residues)
+        agreed += float(np.sum(between * between.T) - np.sum(own**2))
+        alone = each.within.variance
+        between = covariance @ (residues.T @ (residues * alone[:, None]))
+        noise += 2 * float(np.sum(between * between.T) - np.sum((own * alone) ** 2))
+    if agreed <= 0:
+        return 1.0
+    error = noise / agreed**2
+    shared = (together / agreed + error) / (1 + error)
+    return float(np.clip(shared, LEAST_SHARED, 1 / LEAST_SHARED))

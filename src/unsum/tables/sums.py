@@ -1,0 +1,104 @@
+"""Recovered series added up: over calendar steps, and over series, with intervals."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from unsum.engine import block_size
+from unsum.errors import ParameterError
+from unsum.panel import sum_between
+from unsum.readings import Readings
+from unsum.recovery import Recovery
+
+MAX_SLOTS = 20_000  # sums of groups that are handled at once
+
+
+def sum_series(recovery: Recovery, cuts: np.ndarray) -> pa.Table:
+    """Totals of every series between cuts: series, start, end, total, covered, lower, upper."""
+    tables = []
+    for first, part in _parts(recovery.readings):
+        values = recovery.values_of(first, part)
+        sums = sum_between(values, cuts)
+        columns = {"total": sums, "covered": sum_between(part.covered(), cuts) / np.diff(cuts)}
+        bounds = recovery.bound(first, part, cuts, sums)
+        if bounds is not None:
+            columns |= {"lower": bounds.lower, "upper": bounds.upper}
+        tables.append(_table("series", part.names, part, cuts, columns))
+    return pa.concat_tables(tables)
+
+
+def sum_groups(recovery: Recovery, cuts: np.ndarray, by: Any) -> pa.Table:
+    """Totals over groups of series: group, start, end, total, covered, lower, upper."""
+    readings = recovery.readings
+    names, groups = group_series(readings, by)
+    shape = (len(names), len(cuts) - 1)
+    sums, covered = np.zeros(shape), np.zeros(shape)
+    for first, part in _parts(readings):
+        own = groups[first : first + part.n_series]
+        np.add.at(sums, own, sum_between(recovery.values_of(first, part), cuts))
+        np.add.at(covered, own, sum_between(part.covered(), cuts))
+    sizes = np.bincount(groups, minlength=len(names))
+    columns = {"total": sums, "covered": covered / sizes[:, None] / np.diff(cuts)}
+    if recovery.interval is not None and recovery.uncertainty is not None:
+        lower, upper = np.empty(shape), np.empty(shape)
+        step = max(1, MAX_SLOTS // len(names))
+        for low in range(0, shape[1], step):
+            some = slice(low, low + step)
+            bounds = recovery.uncertainty.bound_groups(
+                _parts(readings), groups, cuts[low : low + step + 1], sums[:, some],
+                recovery.interval,
+            )  # fmt: skip
+            lower[:, some], upper[:, some] = bounds.lower, bounds.upper
+        columns |= {"lower": lower, "upper": upper}
+    return _table("group", names, readings, cuts, columns)
+
+
+def group_series(readings: Readings, by: Any) -> tuple[pa.Array, np.ndarray]:
+    """The names of the groups, and the number of each series' group."""
+    if isinstance(by, str):
+        if by != "all":
+            raise ParameterError(f"by must be 'all', or the group of each series; got {by!r}.")
+        return pa.array(["all"]), np.zeros(readings.n_series, np.int64)
+    if isinstance(by, Mapping):
+        lookup = {str(name): group for name, group in by.items()}
+        absent = [name for name in readings.names.to_pylist() if str(name) not in lookup]
+        if absent:
+            raise ParameterError(
+                f"series {absent[0]!r} has no group ({len(absent):,} have none); name one for "
+                "every series."
+            )
+        by = [lookup[str(name)] for name in readings.names.to_pylist()]
+    labels = pa.array(by)
+    if len(labels) != readings.n_series or labels.null_count:
+        raise ParameterError(
+            f"by must give a group to each of the {readings.n_series:,} series; got {len(labels):,}"
+            f" of which {labels.null_count:,} are missing."
+        )
+    encoded = labels.dictionary_encode()
+    return encoded.dictionary, np.asarray(encoded.indices, np.int64)
+
+
+def _parts(readings: Readings) -> Iterator[tuple[int, Readings]]:
+    first = 0
+    for part in readings.parts(block_size(readings.n_periods)):
+        yield first, part
+        first += part.n_series
+
+
+def _table(
+    label: str, names: pa.Array, readings: Readings, cuts: np.ndarray, columns: dict[str, np.ndarray]
+) -> pa.Table:
+    n, count = len(names), len(cuts) - 1
+    every = pa.array(np.tile(np.arange(count), n))
+    return pa.table(
+        {
+            label: names.take(pa.array(np.repeat(np.arange(n), count))),
+            "start": readings.calendar.label_edges(cuts[:-1]).take(every),
+            "end": readings.calendar.label_edges(cuts[1:]).take(every),
+            **{name: pa.array(values.ravel()) for name, values in columns.items()},
+        }
+    )
