@@ -53,9 +53,9 @@ def test_totals_between_given_dates():
 def test_blocks_and_values_agree_bit_for_bit():
     readings = random_readings(1, n_series=40)
     recovery = recover(readings)
-    before = np.concatenate([values for _, values in recovery.blocks()])
+    before = np.concatenate([block.values for block in recovery.blocks()])
     assert np.array_equal(before, recovery.values)
-    after = np.concatenate([values for _, values in recovery.blocks()])
+    after = np.concatenate([block.values for block in recovery.blocks()])
     assert np.array_equal(after, recovery.values)
 
 

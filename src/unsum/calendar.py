@@ -78,6 +78,13 @@ class Frequency:
         return not (self.step or self.months)
 
     @property
+    def season(self) -> int:
+        """After how many periods series tend to repeat: a day within days, a week of days, or 1."""
+        if 0 < self.step < DAY:
+            return DAY // self.step
+        return 7 if self.step == DAY else 1
+
+    @property
     def daily_or_longer(self) -> bool:
         return self.step >= DAY or self.months > 0
 

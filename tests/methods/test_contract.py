@@ -82,7 +82,7 @@ def test_same_bits_for_any_threads_and_any_split_into_chunks(method):
         assert np.array_equal(recover(readings, method, threads=threads).values, values)
     for cuts in ([0, CHUNK], [0, 2 * CHUNK], [0, CHUNK, 2 * CHUNK]):
         for first, last in zip(cuts, [*cuts[1:], readings.n_series], strict=True):
-            assert np.array_equal(fit._make(first, readings[first:last]), values[first:last])
+            assert np.array_equal(fit.values_of(first, readings[first:last]), values[first:last])
 
 
 @every_method

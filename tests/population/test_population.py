@@ -1,7 +1,10 @@
 """The Gaussian population against dense formulas, and what it learns."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
+from scipy.linalg import toeplitz
 
 from tests.problems import random_readings
 from unsum.aggregation import AtRandom, Periodic, aggregate
@@ -9,10 +12,13 @@ from unsum.errors import ParameterError
 from unsum.experiments.compare import measure_recovery
 from unsum.experiments.synthetic import simulate_mixtures
 from unsum.kernels.gaussian import condition_rows, explain_rows
+from unsum.kernels.stationary import weigh_lags
 from unsum.methods.panel import PanelModel
 from unsum.panel import Panel
-from unsum.population.learn import learn_population, shrink
+from unsum.population.learn import learn_population, shrink, weigh
 from unsum.population.model import Population, average_diagonals
+from unsum.population.start import first_guess, simple_covariances, variances_of_sums
+from unsum.population.uncertainty import Asked, Doubtful, _mobility
 from unsum.readings import Readings
 from unsum.recovering import recover
 
@@ -24,37 +30,151 @@ def random_population(seed, n_periods):
     return Population(1.0 + rng.random(n_periods), covariance)
 
 
-def dense_condition(population, readings, n):
-    """Conditional mean, covariance and log-likelihood, with matrices written out."""
+def dense_readings(readings, n):
+    """The readings of a series as a matrix, with their totals."""
     own = slice(readings.indptr[n], readings.indptr[n + 1])
-    start, stop, total = readings.start[own], readings.stop[own], readings.total[own]
+    start, stop = readings.start[own], readings.stop[own]
     periods = np.arange(readings.n_periods)
     A = ((periods >= start[:, None]) & (periods < stop[:, None])).astype(float)
-    K = A @ population.covariance @ A.T + population.noise * np.diag(stop - start)
+    return A, readings.total[own], own
+
+
+def dense_condition(population, readings, n, noises):
+    """Conditional mean, covariance and log-likelihood, with matrices written out."""
+    A, total, own = dense_readings(readings, n)
+    K = A @ population.covariance @ A.T + np.diag(noises[own])
     gain = population.covariance @ A.T @ np.linalg.inv(K)
     gap = total - A @ population.mean
     covariance = population.covariance - gain @ A @ population.covariance
     likelihood = -0.5 * gap @ np.linalg.solve(K, gap) - 0.5 * np.linalg.slogdet(K)[1]
-    return population.mean + gain @ gap, covariance, likelihood
+    errors = np.diag(noises[own]) - np.diag(noises[own]) @ np.linalg.inv(K) @ np.diag(noises[own])
+    missed = np.diag(noises[own]) @ np.linalg.solve(K, gap)
+    return population.mean + gain @ gap, covariance, likelihood, np.diag(errors) + missed**2
+
+
+def with_quality(readings, seed):
+    """The same readings, some of them estimated."""
+    estimated = np.random.default_rng(seed).random(readings.n_readings) < 0.3
+    return replace(readings, estimated=estimated)
 
 
 @pytest.mark.parametrize("seed", range(10))
 def test_conditional_means_are_those_of_the_dense_formula(seed):
     readings = random_readings(seed, n_series=6, n_periods=30, coverage=0.8)
+    if seed % 2:
+        readings = with_quality(readings, seed)
     population = random_population(seed, 30)
+    noises = population.noises(readings)
     values, again = np.empty((6, 30)), np.empty((6, 30))
-    explained = np.empty((readings.n_readings, 30))
-    condition_rows(*readings.arrays, *population.sums, values)
-    likelihood = explain_rows(*readings.arrays, *population.sums, again, explained)
+    explained, errors = np.empty((readings.n_readings, 30)), np.empty(readings.n_readings)
+    condition_rows(*readings.arrays, noises, *population.sums, values)
+    likelihood = explain_rows(
+        *readings.arrays, noises, *population.sums, again, explained, errors
+    )
     expected = 0.0
     for n in range(6):
-        mean, covariance, own = dense_condition(population, readings, n)
-        expected += own
+        own = slice(readings.indptr[n], readings.indptr[n + 1])
+        mean, covariance, part, squares = dense_condition(population, readings, n, noises)
+        expected += part
         np.testing.assert_allclose(values[n], mean, atol=1e-9 * np.abs(mean).max())
         np.testing.assert_allclose(again[n], mean, atol=1e-9 * np.abs(mean).max())
-        G = explained[readings.indptr[n] : readings.indptr[n + 1]]
+        G = explained[own]
         np.testing.assert_allclose(population.covariance - G.T @ G, covariance, atol=1e-9)
+        np.testing.assert_allclose(errors[own], squares, rtol=1e-6, atol=1e-12)
     assert likelihood == pytest.approx(expected, rel=1e-9)
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_doubts_are_those_of_the_dense_formula(seed):
+    rng = np.random.default_rng(seed)
+    readings = random_readings(seed, n_series=5, n_periods=24, coverage=0.8)
+    population = random_population(seed, 24)
+    levels = population.levels(readings)
+    doubtful = Doubtful.learned_from(readings, population)
+    noises = population.noises(readings)
+    precision, curves = np.zeros((24, 24)), []
+    cuts = np.array([0, 5, 6, 13, 24])
+    J = np.zeros((4, 24))
+    for row, low, high in zip(J, cuts, cuts[1:], strict=False):
+        row[low:high] = 1.0
+    weights = rng.random(5)
+    slot = np.tile(np.arange(4), 5)
+    doubt = doubtful.ask(
+        readings, levels, Asked.between(cuts, 5), slot=slot, n_slots=4, weights=weights
+    )
+    for n in range(5):
+        A, _, own = dense_readings(readings, n)
+        K = A @ population.covariance @ A.T + np.diag(noises[own])
+        precision += A.T @ np.linalg.solve(K, A)
+        gain = population.covariance @ A.T @ np.linalg.inv(K)
+        curves.append(J @ (np.eye(24) - gain @ A))
+        variance = np.diag(J @ (population.covariance - gain @ A @ population.covariance) @ J.T)
+        np.testing.assert_allclose(doubt.variance[4 * n : 4 * n + 4], variance, atol=1e-8)
+    prior = average_diagonals(population.covariance)
+    prior = prior * _mobility(population.mean, prior[0], readings)
+    posterior = np.linalg.inv(np.linalg.inv(prior) + precision)
+    np.testing.assert_allclose(doubtful.covariance_of_mean, posterior, atol=1e-8)
+    for n in range(5):
+        shared = np.diag(curves[n] @ posterior @ curves[n].T)
+        np.testing.assert_allclose(doubt.shared[4 * n : 4 * n + 4], shared, atol=1e-8)
+    together = sum(weight * curve for weight, curve in zip(weights, curves, strict=True))
+    np.testing.assert_allclose(doubt.residues, together, atol=1e-8)
+
+
+def test_sums_that_are_asked_for_can_be_thinned_out():
+    asked = Asked(np.array([0, 0, 30, 32]), np.arange(32), np.arange(32) + 1)
+    few = asked.few(5)
+    assert few.tolist() == [0, 6, 12, 18, 24, 30, 31]
+    thin = asked.take(few)
+    assert thin.places.tolist() == [0, 0, 5, 7]
+    assert thin.of_series() == [slice(0, 5), slice(5, 7)]
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_the_start_knows_how_likely_it_is(seed):
+    """The histogram of lags is the slope of the likelihood, against small changes."""
+    readings = random_readings(seed, n_series=7, n_periods=20, coverage=0.8)
+    covariances = simple_covariances(20)
+    sums = variances_of_sums(covariances)
+    rng = np.random.default_rng(seed)
+    weights, gap = rng.random(len(covariances)), rng.normal(0, 1, readings.n_readings)
+    arrays = readings.indptr, readings.start, readings.stop, gap
+
+    def likelihood(weights):
+        fitted, expected = np.zeros(21), np.zeros(21)
+        return weigh_lags(*arrays, weights @ sums, fitted, expected), sums @ (fitted - expected)
+
+    _, slope = likelihood(weights)
+    for k in range(len(weights)):
+        step = np.zeros(len(weights))
+        step[k] = 1e-5
+        up, down = likelihood(weights + step)[0], likelihood(weights - step)[0]
+        assert (up - down) / 2e-5 == pytest.approx(slope[k] / 4, rel=1e-3, abs=1e-5)
+    dense = toeplitz(weights @ covariances)
+    A, _, own = dense_readings(readings, 0)
+    alone, _ = (
+        weigh_lags(
+            readings.indptr[:2], readings.start, readings.stop, gap, weights @ sums,
+            np.zeros(21), np.zeros(21),
+        ),
+        0,
+    )  # fmt: skip
+    K = A @ dense @ A.T * (1 + 1e-7 * np.eye(len(A)))
+    expected = -0.5 * gap[own] @ np.linalg.solve(K, gap[own]) - 0.5 * np.linalg.slogdet(K)[1]
+    assert alone == pytest.approx(expected, rel=1e-6)
+
+
+def test_the_start_tells_smooth_series_from_noise():
+    rng = np.random.default_rng(3)
+    smooth = np.cumsum(np.cumsum(rng.normal(0, 0.02, (60, 90)), axis=1), axis=1)
+    smooth -= smooth.mean(axis=1, keepdims=True)
+    found = []
+    for deviations in (smooth / smooth.std() * 0.3, rng.normal(0, 0.3, (60, 90))):
+        truth = Panel.from_values(np.maximum(2 + deviations, 0.01))
+        covariance = first_guess(aggregate(truth, AtRandom(3))).covariance[0]
+        found.append(covariance[1] / covariance[0])
+    assert found[0] > 0.9
+    assert found[1] < 0.5
 
 
 def test_a_stationary_covariance_stays_positive():
@@ -68,6 +188,42 @@ def test_a_stationary_covariance_stays_positive():
     assert np.array_equal(shrink(np.eye(3), 0.0), np.eye(3))
 
 
+@pytest.mark.parametrize(("n", "season"), [(12, 4), (17, 5), (9, 9), (6, 1)])
+def test_a_seasonal_covariance_comes_back_after_every_season(n, season):
+    root = np.random.default_rng(n).normal(0, 1, (n, 3))
+    covariance = root @ root.T
+    seasonal = average_diagonals(covariance, season)
+    assert np.linalg.eigvalsh(seasonal)[0] > -1e-12
+    np.testing.assert_allclose(seasonal, seasonal.T)
+    np.testing.assert_allclose(seasonal[season:, season:], seasonal[:-season or n, :-season or n])
+    by_hand = sum(
+        covariance[t, t + 1] for t in range(0, n - 1) if t % season == 0
+    ) / (n / season)
+    assert seasonal[0, min(1, n - 1)] == pytest.approx(by_hand)
+
+
+def test_wild_series_count_for_less():
+    rng = np.random.default_rng(4)
+    values = 1 + 0.1 * rng.normal(0, 1, (50, 12))
+    values[7] = 1 + 3 * rng.normal(0, 1, 12)
+    population = Population(np.ones(12), 0.01 * np.eye(12))
+    weights = weigh(values, 0.0, population)
+    assert weights[7] < 0.1
+    assert 0.8 < np.median(weights) < 1.2
+
+
+def test_the_error_of_estimated_readings_is_learned():
+    rng = np.random.default_rng(5)
+    truth = simulate_mixtures(120, 60, 4, seed=5)
+    readings = aggregate(truth, Periodic(6))
+    estimated = rng.random(readings.n_readings) < 0.3
+    for wrong in (0.08, 0.5):
+        total = readings.total * np.exp(np.where(estimated, rng.normal(0, wrong, len(estimated)), 0))
+        soft = replace(readings, total=total, estimated=estimated)
+        doubt = learn_population(soft).population.doubt
+        assert 0.4 * wrong < doubt < 2.5 * wrong
+
+
 def test_from_complete_readings_it_learns_what_there_is():
     rng = np.random.default_rng(2)
     truth = np.maximum(1 + rng.normal(0, 0.2, (400, 4)) @ rng.random((4, 12)), 0.01)
@@ -75,9 +231,12 @@ def test_from_complete_readings_it_learns_what_there_is():
     learned = learn_population(readings, shrinkage=0.0, steps=60)
     level = learned.population.levels(readings)
     scaled = truth / level[:, None]
-    np.testing.assert_allclose(learned.population.mean, scaled.mean(axis=0), atol=1e-4)
+    weights = weigh(scaled, 0.0, learned.population)
     np.testing.assert_allclose(
-        learned.population.covariance, np.cov(scaled.T, bias=True), atol=2e-3
+        learned.population.mean, np.average(scaled, axis=0, weights=weights), atol=1e-4
+    )
+    np.testing.assert_allclose(
+        learned.population.covariance, np.cov(scaled.T, aweights=weights, bias=True), atol=2e-3
     )
 
 
@@ -132,6 +291,7 @@ def test_settings_are_checked():
         ({"shrinkage": 2.0}, "between 0 and 1"),
         ({"steps": -1}, "whole number of at least 0"),
         ({"seed": 0.5}, "whole number of at least 0"),
+        ({"season": 0}, "whole number of at least 1"),
     ):
         with pytest.raises(ParameterError, match=message):
             PanelModel(**settings)

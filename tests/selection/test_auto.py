@@ -82,7 +82,7 @@ def test_scores_rank_candidates_as_the_truth_does(panel):
 
 def test_a_large_panel_is_judged_by_a_sample(panel, monkeypatch):
     readings = aggregate(panel, AtRandom(5))
-    monkeypatch.setattr("unsum.methods.auto.MAX_READINGS", 300)
+    monkeypatch.setattr("unsum.selection.merging.MAX_READINGS", 300)
     recovery = recover(readings)
     assert recovery.method == "panel"
     assert recovery.expected_error > 0

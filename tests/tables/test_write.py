@@ -87,8 +87,8 @@ def test_a_file_that_comes_back_wrong_is_not_shown(tmp_path, monkeypatch, suffix
     path.write_text("the old output")
     original = write.long_table
 
-    def spoiled(part, values):
-        table = original(part, values)
+    def spoiled(*parts):
+        table = original(*parts)
         return table.set_column(2, "value", pa.array(np.asarray(table["value"]) * 1.001))
 
     monkeypatch.setattr(write, "long_table", spoiled)
@@ -100,7 +100,7 @@ def test_a_file_that_comes_back_wrong_is_not_shown(tmp_path, monkeypatch, suffix
 
 def test_a_file_that_lost_rows_is_not_shown(tmp_path, monkeypatch):
     original = write.long_table
-    monkeypatch.setattr(write, "long_table", lambda part, values: original(part, values)[:-1])
+    monkeypatch.setattr(write, "long_table", lambda *parts: original(*parts)[:-1])
     with pytest.raises(TableError, match="missing rows"):
         write_recovery(recover(random_readings(1)), tmp_path / "out.parquet")
     assert os.listdir(tmp_path) == []

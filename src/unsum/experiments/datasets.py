@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
@@ -68,11 +68,16 @@ def load_datasets(
 
 
 def split_window(panel: Panel, first: int, n_periods: int) -> tuple[Panel, Panel]:
-    """A window of a panel, and what is left out: the longer side of it. Periods are numbered."""
+    """A window of a panel, and what is left out: the longer side of it."""
     low, high = first, first + n_periods
-    left_out = slice(0, low) if low >= panel.n_periods - high else slice(high, None)
-    truth, rest = panel.values[:, low:high], panel.values[:, left_out]
-    return Panel.from_values(truth, panel.names), Panel.from_values(rest, panel.names)
+    before = low >= panel.n_periods - high
+    return _window(panel, low, high), _window(panel, *((0, low) if before else (high, None)))
+
+
+def _window(panel: Panel, low: int, high: int | None) -> Panel:
+    last = None if high is None else high + 1
+    calendar = replace(panel.calendar, edges=panel.calendar.edges[low:last])
+    return Panel.from_values(panel.values[:, low:high], panel.names, calendar)
 
 
 def group_series(panel: Panel, size: int) -> Panel:

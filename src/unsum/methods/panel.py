@@ -28,12 +28,16 @@ class PanelModel:
         How far the covariance is moved towards a stationary one, between 0 and 1.
     steps
         Steps of learning (EM).
+    season
+        After how many periods the covariance may repeat itself. By default a week of days, a day of
+        shorter steps, and none (1) for other steps.
     seed
         Seed of the sample of series that a large population is learned from.
     """
 
     shrinkage: float = SHRINKAGE
     steps: int = STEPS
+    season: int | None = None
     seed: int = 0
 
     name: ClassVar[str] = "panel"
@@ -43,6 +47,8 @@ class PanelModel:
             raise ParameterError(f"shrinkage must lie between 0 and 1; got {self.shrinkage!r}.")
         for name, least in (("steps", 0), ("seed", 0)):
             require_count(name, getattr(self, name), least)
+        if self.season is not None:
+            require_count("season", self.season, 1)
 
     def with_steps(self, steps: int) -> PanelModel:
         return replace(self, steps=steps)
@@ -68,8 +74,9 @@ class PanelModel:
         if sample.n_series > most:
             sample = sample.take(sample_series(sample.names, most, self.seed))
         learned = learn_population(
-            sample, shrinkage=self.shrinkage, steps=self.steps, seed=self.seed, threads=threads,
-            progress=progress,
+            sample, shrinkage=self.shrinkage, steps=self.steps,
+            season=self.season or readings.calendar.frequency.season, seed=self.seed,
+            threads=threads, progress=progress,
         )  # fmt: skip
         levels = learned.population.levels(readings)
         history = {"objective": -np.array(learned.likelihood), "residual": np.empty(0)}

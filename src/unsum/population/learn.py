@@ -2,9 +2,9 @@
 
 Given the population, what readings say about a series is a conditional mean and covariance; given
 those of all series, the population's mean and covariance are averages. The covariance is shrunk
-towards a stationary one: part is what series have in common at given dates, part what they have at
-given lags. That is what many series and few readings can bear, and what carries a weekly rhythm
-over dates. Series that are wilder than usual count for less, so that a few of them do not speak for
+towards one that is the same after every season, or at all dates: part is what series have in common
+at given dates, part what they have at given lags. That is what many series and few readings can bear,
+and what carries a weekly rhythm over dates. Series that are wilder than usual count for less, so that a few of them do not speak for
 all.
 """
 
@@ -25,6 +25,7 @@ from unsum.readings import Readings
 
 SHRINKAGE = 0.5
 STEPS = 20
+SEASONAL = 0.8  # of the shrinkage goes towards the season, where there is one
 USUAL = 10  # estimated readings that stand for the usual error
 LEAST = 1e-6  # of the largest, for the mean at any period
 GROUP_READINGS = 4096  # of the series that are handled together
@@ -43,6 +44,7 @@ def learn_population(
     *,
     shrinkage: float = SHRINKAGE,
     steps: int = STEPS,
+    season: int = 1,
     seed: int = 0,
     threads: int | None = None,
     progress: Callable[[int], None] | None = None,
@@ -51,20 +53,27 @@ def learn_population(
     learned = Learned(first_guess(readings, seed))
     with threadpool_limits(1, user_api="blas"), ThreadPoolExecutor(count_threads(threads)) as pool:
         for _ in range(steps):
-            population, likelihood = _step(readings, learned.population, shrinkage, pool)
+            population, likelihood = _step(readings, learned.population, shrinkage, season, pool)
             learned = Learned(population, [*learned.likelihood, likelihood])
             if progress is not None:
                 progress(1)
     return learned
 
 
-def shrink(covariance: np.ndarray, shrinkage: float) -> np.ndarray:
-    """Part of the way to a stationary covariance."""
-    return (1 - shrinkage) * covariance + shrinkage * average_diagonals(covariance)
+def shrink(covariance: np.ndarray, shrinkage: float, season: int = 1) -> np.ndarray:
+    """Part of the way to a stationary covariance, or to one that is the same after every season."""
+    target = average_diagonals(covariance)
+    if season > 1:
+        target = (1 - SEASONAL) * target + SEASONAL * average_diagonals(covariance, season)
+    return (1 - shrinkage) * covariance + shrinkage * target
 
 
 def _step(
-    readings: Readings, population: Population, shrinkage: float, pool: ThreadPoolExecutor
+    readings: Readings,
+    population: Population,
+    shrinkage: float,
+    season: int,
+    pool: ThreadPoolExecutor,
 ) -> tuple[Population, float]:
     complete = np.diff(readings.indptr) == readings.n_periods  # known, whatever the population
     if readings.estimated is not None:
@@ -84,7 +93,7 @@ def _step(
     for part in parts[:-1]:
         left_open -= part.explained
     covariance = (means.T @ (means * weights[:, None]) + left_open) / total
-    covariance = shrink((covariance + covariance.T) / 2, shrinkage)
+    covariance = shrink((covariance + covariance.T) / 2, shrinkage, season)
     errors = np.concatenate([part.errors for part in parts])
     learned = Population(mean, covariance, _doubt(rest, population, errors))
     return learned, sum(part.likelihood for part in parts)

@@ -79,14 +79,18 @@ class Population:
         return scaled
 
 
-def average_diagonals(covariance: np.ndarray) -> np.ndarray:
-    """The stationary covariance nearest in shape: every lag has its mean over the window.
+def average_diagonals(covariance: np.ndarray, season: int = 1) -> np.ndarray:
+    """The covariance nearest in shape that is the same after every season (stationary for 1).
 
-    Sums over a diagonal are divided by the whole length, which keeps the result positive
-    semidefinite.
+    Sums over the places of a diagonal that are whole seasons apart are divided by the number of
+    seasons in the window, which keeps the result positive semidefinite.
     """
-    from scipy.linalg import toeplitz
-
     n = len(covariance)
-    by_lag = [np.trace(covariance, offset=lag) / n for lag in range(n)]
-    return np.asarray(toeplitz(by_lag))
+    periods = np.arange(n)
+    phase = periods % season
+    averaged = np.empty_like(covariance)
+    for lag in range(n):
+        here, there = periods[: n - lag], periods[lag:]
+        sums = np.bincount(phase[: n - lag], covariance[here, there], season) * (season / n)
+        averaged[here, there] = averaged[there, here] = sums[phase[: n - lag]]
+    return averaged

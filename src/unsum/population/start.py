@@ -65,9 +65,10 @@ def variances_of_sums(covariance: np.ndarray) -> np.ndarray:
 
 def _some(readings: Readings, seed: int) -> Readings:
     """Not more series than it takes."""
-    if readings.n_readings <= MAX_READINGS:
+    count = int(np.minimum(np.diff(readings.indptr), MAX_OF_SERIES).sum())
+    if count <= MAX_READINGS:
         return readings
-    size = max(1, readings.n_series * MAX_READINGS // readings.n_readings)
+    size = max(1, readings.n_series * MAX_READINGS // count)
     return readings.take(sample_series(readings.names, size, seed))
 
 

@@ -7,6 +7,7 @@ the same open question for everyone. So the variance of a sum over series has tw
 
 from __future__ import annotations
 
+import itertools
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -34,6 +35,22 @@ class Asked:
 
     def __len__(self) -> int:
         return len(self.first)
+
+    def few(self, most: int) -> np.ndarray:
+        """The places of at most so many sums of each series, spread over its own."""
+        counts = np.diff(self.places)
+        place = np.arange(len(self)) - np.repeat(self.places[:-1], counts)
+        count = np.repeat(counts, counts)
+        return np.flatnonzero(place * most // count != (place - 1) * most // count)
+
+    def take(self, which: np.ndarray) -> Asked:
+        """Some of the sums."""
+        places = np.searchsorted(which, self.places)
+        return Asked(places, self.first[which], self.last[which])
+
+    def of_series(self) -> list[slice]:
+        """The sums of each series that has any."""
+        return [slice(low, high) for low, high in itertools.pairwise(self.places) if high > low]
 
 
 @dataclass(frozen=True)
@@ -63,12 +80,17 @@ class Doubtful:
         from unsum.kernels.gaussian import add_precisions
 
         n = population.n_periods
+        complete = np.diff(sample.indptr) == n  # each as good as a draw from the population
+        rest = sample.take(np.flatnonzero(~complete))
         precision = np.zeros((n + 1, n + 1))
         add_precisions(
-            sample.indptr, sample.start, sample.stop, population.noises(sample),
-            population.both_sums, precision,
+            rest.indptr, rest.start, rest.stop, population.noises(rest), population.both_sums,
+            precision,
         )  # fmt: skip
         precision = np.cumsum(np.cumsum(precision, axis=0), axis=1)[:n, :n]
+        if complete.any():
+            known = population.covariance + population.noise * np.eye(n)
+            precision += int(complete.sum()) * np.linalg.inv(known)
         prior = average_diagonals(population.covariance)
         prior *= _mobility(population.mean, prior[0], sample)
         posterior = np.linalg.solve(np.eye(n) + prior @ precision, prior)

@@ -11,13 +11,14 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from unsum.kernels.totals import sum_readings
 from unsum.methods.panel import PanelFit
 from unsum.population.uncertainty import Asked, Doubt, Doubtful
+from unsum.readings import Readings
 from unsum.selection.choosing import Trial
 
 LEVELS = np.linspace(0.0, 1.0, 201)
 USUAL = 50  # Gaussian errors of the expected size that stand beside what was seen
+FEW = 12  # sums of each series that say what series share
 LEAST_SHARED = 0.5  # folds see coarser sums than are asked for, and may deny only so much
 TRUST = 2.0 ** np.arange(0, 9)  # candidates: how many readings a usual series is worth
 
@@ -58,7 +59,8 @@ class Evidence:
     """What a fold knows: how sure the population was of its sums, and by how much they missed."""
 
     doubtful: Doubtful
-    counts: np.ndarray  # readings of each series
+    readings: Readings
+    levels: np.ndarray
     asked: Asked
     within: Doubt
     gaps: np.ndarray
@@ -66,6 +68,11 @@ class Evidence:
     asked_outside: Asked
     outside: Doubt
     gaps_outside: np.ndarray
+
+    @property
+    def counts(self) -> np.ndarray:
+        """The readings of each series."""
+        return np.diff(self.readings.indptr)
 
 
 def calibrate(trials: Sequence[Trial], fits: Sequence[PanelFit]) -> Calibration:
@@ -109,23 +116,23 @@ def _quantiles(misses: Sequence[np.ndarray], scale: float) -> np.ndarray:
 
 def _gather(trial: Trial, fit: PanelFit) -> Evidence:
     fold, readings = trial.merged, trial.merged.readings
-    order = np.argsort(fold.series, kind="stable")
-    sizes = np.bincount(fold.series, minlength=readings.n_series)
-    asked = Asked(np.concatenate([[0], np.cumsum(sizes)]), fold.start[order], fold.middle[order])
     doubtful = Doubtful.learned_from(fit.sample, fit.population)
-    within = doubtful.ask(
-        readings, fit.levels, asked, slot=np.arange(len(asked)), n_slots=len(asked)
-    )
     level = np.where(fit.levels > 0, fit.levels, 1.0)
-    gaps = fold.gaps(trial.values, level[fold.series])[order]
-    ends = fold.left_out
+    hidden, ends = fold.hidden, fold.left_out
+    asked = Asked(hidden.indptr, hidden.start, hidden.stop)
     asked_outside = Asked(ends.indptr, ends.start, ends.stop)
-    outside = doubtful.ask(readings, fit.levels, asked_outside)
-    missed = sum_readings(ends.indptr, ends.start, ends.stop, trial.values) - ends.total
     return Evidence(
-        doubtful, np.diff(readings.indptr), asked, within, gaps, fold.weight[order],
-        asked_outside, outside, missed / level[ends.series_of_readings()],
-    )  # fmt: skip
+        doubtful,
+        readings,
+        fit.levels,
+        asked,
+        doubtful.ask(readings, fit.levels, asked),
+        fold.gaps(hidden, trial.values, level),
+        1 / (hidden.stop - hidden.start),
+        asked_outside,
+        doubtful.ask(readings, fit.levels, asked_outside),
+        fold.gaps(ends, trial.values, level),
+    )
 
 
 def _likely_trust(evidence: Sequence[Evidence]) -> float:
@@ -145,25 +152,38 @@ def _likely_trust(evidence: Sequence[Evidence]) -> float:
 
 
 def _shared(evidence: Sequence[Evidence], found: Calibration) -> float:
-    """How much of the doubt about the mean shows in products of the errors of different splits.
+    """How much of the doubt about the mean shows in products of the errors of different series.
 
     One is what the population expects, and has the weight of an estimate with an error of one.
     """
     together, agreed, noise = 0.0, 0.0, 0.0
     for each in evidence:
-        spread = found.spread(each.within.surprise, each.counts)
-        root = np.sqrt(np.repeat(spread, np.diff(each.asked.places)))
-        gaps, residues = each.gaps / root, each.within.residues / root[:, None]
-        covariance, own = each.doubtful.covariance_of_mean, each.within.shared / root**2
-        curve = residues.T @ gaps
-        together += float(curve @ covariance @ curve - np.sum(gaps**2 * own))
-        between = covariance @ (residues.T @ residues)
-        agreed += float(np.sum(between * between.T) - np.sum(own**2))
-        alone = each.within.variance
-        between = covariance @ (residues.T @ (residues * alone[:, None]))
-        noise += 2 * float(np.sum(between * between.T) - np.sum((own * alone) ** 2))
+        covariance = each.doubtful.covariance_of_mean
+        few = each.asked.few(FEW)
+        asked = each.asked.take(few)
+        doubt = each.doubtful.ask(
+            each.readings, each.levels, asked, slot=np.arange(len(asked)), n_slots=len(asked)
+        )
+        spread = found.spread(doubt.surprise, each.counts)
+        root = np.sqrt(np.repeat(spread, np.diff(asked.places)))
+        residues, gaps = doubt.residues / root[:, None], each.gaps[few] / root
+        for places, sign in [(slice(None), 1.0), *((own, -1.0) for own in asked.of_series())]:
+            some, variance = residues[places], doubt.variance[places, None]
+            curve = covariance @ (some.T @ gaps[places])
+            together += sign * float(gaps[places] @ (some @ curve))
+            agreed += sign * _square(some, some, covariance)
+            noise += sign * 2 * _square(some, some * variance, covariance)
     if agreed <= 0:
         return 1.0
-    error = noise / agreed**2
+    error = max(noise, 0.0) / agreed**2
     shared = (together / agreed + error) / (1 + error)
     return float(np.clip(shared, LEAST_SHARED, 1 / LEAST_SHARED))
+
+
+def _square(one: np.ndarray, other: np.ndarray, covariance: np.ndarray) -> float:
+    """The trace of `(C X'Y)^2`, whichever way is shorter."""
+    if len(one) < len(covariance):
+        product = other @ covariance @ one.T
+    else:
+        product = covariance @ (one.T @ other)
+    return float(np.sum(product * product.T))

@@ -70,9 +70,10 @@ def _judge(trials: Sequence[Trial]) -> tuple[float, float]:
     for trial in trials:
         fold = trial.merged
         scores.append(fold.score(trial.values))
-        count = np.bincount(fold.series)
-        by_series = np.bincount(fold.series, fold.errors(trial.values))[count > 0]
-        spread = np.sum((by_series - count[count > 0] * by_series.sum() / count.sum()) ** 2)
+        series = fold.hidden.series_of_readings()
+        count = np.bincount(series)
+        by_series = np.bincount(series, fold.errors(trial.values))
         size = float(fold.sizes().sum())
-        variances.append(float(spread) / size**2 if size > 0 else 0.0)
+        apart = (by_series - count * by_series.sum() / count.sum()) / (size or 1.0)
+        variances.append(float(apart @ apart))
     return float(np.mean(scores)), float(np.sqrt(np.mean(variances)))

@@ -1,4 +1,9 @@
-"""Readings made coarser on purpose: neighbours merged, and what is known about how they split."""
+"""Readings made coarser on purpose, so that what was taken away can be asked for.
+
+Where series are read about equally often, neighbouring readings are merged in pairs. Where some are
+read far more often than others (smart meters among bills), some of those are given the intervals of
+the others: what is asked for is then what is really wanted.
+"""
 
 from __future__ import annotations
 
@@ -12,33 +17,23 @@ from unsum.findings import Findings
 from unsum.methods.nmf import levels
 from unsum.readings import Readings
 
-SHARE = 0.5  # of the pairs that could be merged
+SHARE = 0.5  # of the pairs that could be merged, of the series that could imitate others
 LEFT_OUT = 0.25  # of the series lose their first or their last reading
+FEWEST = 4  # imitating series that can tell anything
 MAX_READINGS = 8_000  # of the series that methods are judged by
 
 
 @dataclass(frozen=True)
 class Merged:
-    """Coarser readings, and what is known about the split of those that were merged."""
+    """Coarser readings, and those that are hidden in them."""
 
     readings: Readings
-    series: np.ndarray
-    start: np.ndarray
-    middle: np.ndarray
-    stop: np.ndarray
-    first: np.ndarray  # the totals before and after the middle
-    second: np.ndarray
-    level: np.ndarray  # the mean of each pair's series
-    left_out: Readings  # first or last readings of some series that are not in `readings` at all
-
-    @property
-    def weight(self) -> np.ndarray:
-        """What a missed split counts: both halves, each spread evenly over its periods."""
-        weight: np.ndarray = 1 / (self.middle - self.start) + 1 / (self.stop - self.middle)
-        return weight
+    hidden: Readings  # what the merged readings were before
+    left_out: Readings  # first or last readings of some series, no longer covered at all
+    level: np.ndarray  # the mean of each series
 
     def score(self, values: np.ndarray) -> float:
-        """Relative error of the split by recovered values (n_series, n_periods); 0 is perfect.
+        """Relative error of recovered values (n_series, n_periods) on hidden readings.
 
         A mean of errors, not of their squares, so that a few wild readings do not decide.
         """
@@ -46,99 +41,163 @@ class Merged:
         return float(error / size) if size > 0 else float(error > 0)
 
     def errors(self, values: np.ndarray) -> np.ndarray:
-        """The error of every split, as in a mean-normalised panel with halves spread evenly."""
-        errors: np.ndarray = np.abs(self.gaps(values, self.level)) * np.sqrt(self.weight)
+        """The error of every hidden reading, as in a mean-normalised panel if spread evenly."""
+        length = self.hidden.stop - self.hidden.start
+        errors: np.ndarray = np.abs(self.gaps(self.hidden, values, self.level)) / np.sqrt(length)
         return errors
 
     def sizes(self) -> np.ndarray:
-        """What is split, in the units of its error."""
-        before, after = self.middle - self.start, self.stop - self.middle
-        squares = (self.first / self.level) ** 2 / before + (self.second / self.level) ** 2 / after
-        return np.asarray(np.sqrt(squares))
+        """Hidden readings in the units of their errors."""
+        level = self.level[self.hidden.series_of_readings()]
+        sizes: np.ndarray = self.hidden.total / level
+        return sizes / np.sqrt(self.hidden.stop - self.hidden.start)
 
-    def gaps(self, values: np.ndarray, level: np.ndarray) -> np.ndarray:
-        """By how much recovered values miss the first half of each pair, in units of its level."""
+    @staticmethod
+    def gaps(asked: Readings, values: np.ndarray, level: np.ndarray) -> np.ndarray:
+        """By how much recovered values miss readings, in units of the level of their series."""
         unit = np.maximum(values.max(axis=1), np.finfo(float).tiny)  # sums must not overflow
         sums = np.cumsum(values / unit[:, None], axis=1)
         sums = np.concatenate([np.zeros((len(values), 1)), sums], axis=1)
-        found = sums[self.series, self.middle] - sums[self.series, self.start]
-        gaps: np.ndarray = found * (unit[self.series] / level) - self.first / level
+        series = asked.series_of_readings()
+        found = sums[series, asked.stop] - sums[series, asked.start]
+        gaps: np.ndarray = found * (unit[series] / level[series]) - asked.total / level[series]
         return gaps
 
 
 def sample_readings(readings: Readings, seed: int) -> np.ndarray:
-    """The places of all series, or of some that have enough readings to judge by."""
-    if readings.n_readings <= MAX_READINGS:
+    """The places of all series, or of some that have enough readings to judge by.
+
+    Series that are read at every period cost next to nothing.
+    """
+    counts = np.diff(readings.indptr)
+    cost = int(np.sum(np.where(counts == readings.n_periods, 1, counts)))
+    if cost <= MAX_READINGS:
         return np.arange(readings.n_series)
-    size = max(1, readings.n_series * MAX_READINGS // readings.n_readings)
+    size = max(1, readings.n_series * MAX_READINGS // cost)
     return sample_series(readings.names, size, seed)
 
 
 def merge_neighbours(readings: Readings, share: float = SHARE, seed: int = 0) -> Merged:
-    """Merge a share of the pairs of readings that touch, at random; no reading is in two pairs.
+    """Merge neighbouring readings, at random by the names of series.
 
     Estimated readings are left as they are.
     """
+    keys = name_keys(readings.names, seed)
+    touches = _touching(readings)
+    joined = _imitate(readings, keys, touches, share)
+    if joined is None:
+        joined = _pair(readings, keys, touches, share)
+    if not joined.any():
+        raise ParameterError("no two readings of a series touch, so none can be merged.")
+    merged = joined.copy()
+    merged[:-1] |= joined[1:]
+    ends = _choose_ends(readings, keys, merged)
+    kept = np.ones(readings.n_readings, np.bool_)
+    kept[ends] = False
+    places = np.flatnonzero(kept & ~joined)
+    group = np.cumsum(kept & ~joined) - 1
+    in_order = np.flatnonzero(kept)
+    last = in_order[np.append(np.flatnonzero(np.diff(group[in_order])), len(in_order) - 1)]
+    coarser = _only(readings, places, keep_quality=True)
+    total = np.bincount(group[kept], readings.total[kept], len(places))
+    alone = ~merged[places]
+    return Merged(
+        replace(
+            coarser,
+            stop=readings.stop[last],
+            total=np.where(alone, readings.total[places], total),
+        ),
+        _only(readings, np.flatnonzero(merged)),
+        _only(readings, ends),
+        levels(readings),
+    )
+
+
+def _touching(readings: Readings) -> np.ndarray:
+    """Which readings begin where the one before them, of the same series, ends."""
+    series = readings.series_of_readings()
+    touches = np.zeros(readings.n_readings, np.bool_)
+    touches[1:] = (series[1:] == series[:-1]) & (readings.start[1:] == readings.stop[:-1])
+    if readings.estimated is not None:
+        touches[1:] &= ~(readings.estimated[1:] | readings.estimated[:-1])
+    touches &= levels(readings)[series] > 0
+    return touches
+
+
+def _pair(
+    readings: Readings, keys: np.ndarray, touches: np.ndarray, share: float
+) -> np.ndarray:
+    """Which readings are merged with the one before; no reading is in two pairs."""
     series = readings.series_of_readings()
     place = np.arange(readings.n_readings) - readings.indptr[series]
-    touches = np.zeros(readings.n_readings, np.bool_)
-    touches[:-1] = (series[1:] == series[:-1]) & (readings.start[1:] == readings.stop[:-1])
-    if readings.estimated is not None:
-        touches[:-1] &= ~(readings.estimated[1:] | readings.estimated[:-1])
-    keys = name_keys(readings.names, seed)
     parity = (uniform(keys, 0) < 0.5)[series]
-    level = levels(readings)
-    chosen = touches & ((place + parity) % 2 == 0) & (level[series] > 0)
-    chosen &= uniform(keys[series], place + 1) < share
-    pairs = np.flatnonzero(chosen)
-    if not len(pairs):
-        raise ParameterError("no two readings of a series touch, so none can be merged.")
-    kept = np.ones(readings.n_readings, np.bool_)
-    kept[pairs + 1] = False
-    paired = chosen.copy()
-    paired[pairs + 1] = True
-    ends = _choose_ends(readings, keys, paired)
-    kept[ends] = False
-    stop, total = readings.stop.copy(), readings.total.copy()
-    stop[pairs] = readings.stop[pairs + 1]
-    total[pairs] += readings.total[pairs + 1]
-    counts = np.bincount(series[kept], minlength=readings.n_series)
-    coarser = replace(
-        readings,
-        indptr=np.concatenate([[0], np.cumsum(counts)]),
-        start=readings.start[kept],
-        stop=stop[kept],
-        total=total[kept],
-        estimated=None if readings.estimated is None else readings.estimated[kept],
-        findings=Findings(),
-    )
-    return Merged(
-        coarser, series[pairs], readings.start[pairs], readings.stop[pairs],
-        readings.stop[pairs + 1], readings.total[pairs], readings.total[pairs + 1],
-        level[series[pairs]], _only(readings, ends),
-    )  # fmt: skip
+    chosen = touches & ((place + parity) % 2 == 1)
+    return chosen & (uniform(keys[series], place) < share)
 
 
-def _choose_ends(readings: Readings, keys: np.ndarray, paired: np.ndarray) -> np.ndarray:
-    """The first or last readings of some series with three or more, if they are not in a pair."""
+def _imitate(
+    readings: Readings, keys: np.ndarray, touches: np.ndarray, share: float
+) -> np.ndarray | None:
+    """Which readings are merged with the one before, so that some series look like coarser ones.
+
+    None where too few series are read at least twice as often as is usual.
+    """
+    counts = np.diff(readings.indptr)
+    periods = np.add.reduceat(readings.stop - readings.start, readings.indptr[:-1])
+    length, unknown = periods / counts, periods - counts
+    order = np.argsort(length, kind="stable")
+    half = np.searchsorted(np.cumsum(unknown[order]), unknown.sum() / 2)
+    usual = length[order[min(half, len(order) - 1)]]
+    fine = np.flatnonzero((length <= usual / 2) & (uniform(keys, 2**33) < share))
+    coarse = np.flatnonzero(length >= usual / 2)
+    joined = np.zeros(readings.n_readings, np.bool_)
+    imitating = 0
+    for n in fine:
+        model = coarse[int(uniform(keys[n : n + 1], 2**33 + 1)[0] * len(coarse))]
+        own = slice(readings.indptr[n], readings.indptr[n + 1])
+        other = slice(readings.indptr[model], readings.indptr[model + 1])
+        joined[own] = _joined_by(
+            readings.start[own], readings.stop[own], touches[own], readings.start[other],
+            readings.stop[other],
+        )  # fmt: skip
+        imitating += bool(joined[own].any())
+    return joined if imitating >= FEWEST else None
+
+
+def _joined_by(
+    start: np.ndarray, stop: np.ndarray, touches: np.ndarray, first: np.ndarray, last: np.ndarray
+) -> np.ndarray:
+    """Which of a series' readings lie in an interval of another, that they tile, not at its start."""
+    joined = np.zeros(len(start), np.bool_)
+    low, high = np.searchsorted(start, first), np.searchsorted(stop, last)
+    for a, b, begin, end in zip(low, high, first, last, strict=True):
+        tiles = b < len(stop) and a < b and start[a] == begin and stop[b] == end
+        if tiles and touches[a + 1 : b + 1].all():
+            joined[a + 1 : b + 1] = True
+    return joined
+
+
+def _choose_ends(readings: Readings, keys: np.ndarray, merged: np.ndarray) -> np.ndarray:
+    """The first or last readings of some series with three or more, if they are not merged."""
     last = uniform(keys, 2**32) < 0.5
     ends = np.where(last, readings.indptr[1:] - 1, readings.indptr[:-1])
-    used = (np.diff(readings.indptr) >= 3) & (uniform(keys, 2**32 + 1) < LEFT_OUT) & ~paired[ends]
+    used = (np.diff(readings.indptr) >= 3) & (uniform(keys, 2**32 + 1) < LEFT_OUT) & ~merged[ends]
     if readings.estimated is not None:
         used &= ~readings.estimated[ends]
     return np.asarray(ends[used])
 
 
-def _only(readings: Readings, places: np.ndarray) -> Readings:
+def _only(readings: Readings, places: np.ndarray, *, keep_quality: bool = False) -> Readings:
     """The same series with some of their readings."""
     series = readings.series_of_readings()[places]
     counts = np.bincount(series, minlength=readings.n_series)
+    estimated = readings.estimated
     return replace(
         readings,
         indptr=np.concatenate([[0], np.cumsum(counts)]),
         start=readings.start[places],
         stop=readings.stop[places],
         total=readings.total[places],
-        estimated=None,
+        estimated=estimated[places] if keep_quality and estimated is not None else None,
         findings=Findings(),
     )
