@@ -88,8 +88,9 @@ def _coverage(truth: np.ndarray, recovery: Recovery) -> dict[str, float]:
     lower = np.concatenate([bounds.lower for bounds in blocks])
     upper = np.concatenate([bounds.upper for bounds in blocks])
     inside = _inside(truth, lower, upper)
-    table = recovery.totals(months, backend="pyarrow")
-    sums = recovery.totals(every, by="all", backend="pyarrow")
+    label = readings.calendar.label_edges
+    table = recovery.totals(label(months).to_pylist(), backend="pyarrow")
+    sums = recovery.totals(label(every).to_pylist(), by="all", backend="pyarrow")
     months_inside = _inside(sum_between(truth, months).ravel(), table["lower"], table["upper"])
     return {
         "periods": float(inside[covered].mean()),

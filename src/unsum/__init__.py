@@ -20,6 +20,7 @@ _HOMES = {
     "aggregate": "unsum.aggregation",
     "project_autocorrelation": "unsum.factorization.autocorrelation",
     "check": "unsum.readings",
+    "load": "unsum.saving",
     "read_panel": "unsum.tables.panels",
     "read_readings": "unsum.readings",
     "recover": "unsum.recovering",
@@ -37,6 +38,7 @@ if TYPE_CHECKING:
     from unsum.readings import Readings, check, read_readings
     from unsum.recovering import recover
     from unsum.recovery import Recovery
+    from unsum.saving import load
     from unsum.tables.panels import read_panel
 
 

@@ -7,7 +7,7 @@ cover it, at most the readings that touch it.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import cast
 
@@ -28,6 +28,21 @@ class Bounds:
 
     lower: np.ndarray
     upper: np.ndarray
+
+
+@dataclass(frozen=True)
+class Asking:
+    """Sums of some series, from `first` on, and the slot that each of them is added to.
+
+    `least` and `most` are what is certain about each.
+    """
+
+    first: int
+    part: Readings
+    asked: Asked
+    slot: np.ndarray
+    least: np.ndarray
+    most: np.ndarray
 
 
 @dataclass(frozen=True)
@@ -62,43 +77,36 @@ class Uncertainty:
         reach *= self.levels[first : first + part.n_series, None]
         return _within(sums, reach, *certain_sums(part, cuts))
 
-    def bound_groups(
-        self,
-        parts: Iterator[tuple[int, Readings]],
-        groups: np.ndarray,
-        cuts: np.ndarray,
-        sums: np.ndarray,
-        interval: float,
-    ) -> Bounds:
-        """Intervals of sums over groups of series; `groups` is the number of each one's group."""
+    def bound_groups(self, asking: Iterable[Asking], sums: np.ndarray, interval: float) -> Bounds:
+        """Intervals of sums over several series, each of which has a slot."""
         from scipy.stats import norm
 
-        n_sums, counts = sums.shape[1], np.bincount(groups, minlength=len(sums))
         unit = max(float(self.levels.max()), np.finfo(float).tiny)
-        own, shared = np.zeros(sums.size), np.zeros(sums.size)
-        least, most = np.zeros(sums.shape), np.zeros(sums.shape)
-        residues = np.zeros((sums.size, self.doubtful.population.n_periods))
-        for first, part in parts:
-            levels = self.levels[first : first + part.n_series]
-            group = groups[first : first + part.n_series]
-            slot = (group[:, None] * n_sums + np.arange(n_sums)).ravel()
+        own, counts = np.zeros(len(sums)), np.zeros(len(sums))
+        least, most = np.zeros(len(sums)), np.zeros(len(sums))
+        residues = np.zeros((len(sums), self.doubtful.population.n_periods))
+        for each in asking:
+            part, slot = each.part, each.slot
+            levels = self.levels[each.first : each.first + part.n_series]
             doubt = self.doubtful.ask(
-                part, levels, Asked.between(cuts, part.n_series), slot=slot, n_slots=sums.size,
-                weights=levels / unit,
-            )  # fmt: skip
+                part, levels, each.asked, slot=slot, n_slots=len(sums), weights=levels / unit
+            )
             spread = self.calibration.spread(doubt.surprise, np.diff(part.indptr))
-            weights = np.repeat((levels / unit) ** 2 * spread, n_sums)
-            own += np.bincount(slot, weights * doubt.variance, sums.size)
+            weights = np.repeat((levels / unit) ** 2 * spread, np.diff(each.asked.places))
+            own += np.bincount(slot, weights * doubt.variance, len(sums))
+            counts += np.bincount(slot, minlength=len(sums))
             residues += doubt.residues
-            for total, each in zip((least, most), certain_sums(part, cuts), strict=True):
-                np.add.at(total, group, each)
+            least += np.bincount(slot, each.least, len(sums))
+            most += np.bincount(slot, each.most, len(sums))
         curves = residues @ self.doubtful.covariance_of_mean
         shared = self.calibration.shared * np.maximum(np.sum(curves * residues, axis=1), 0.0)
         deviation = unit * np.sqrt(self.calibration.ratio * own + shared)
-        alone = unit * np.sqrt(own + shared) * self.calibration.reach(interval)
-        single = np.repeat(counts == 1, n_sums)
-        reach = np.where(single, alone, float(norm.ppf((1 + interval) / 2)) * deviation)
-        return _within(sums, reach.reshape(sums.shape), least, most)
+        reach = np.where(
+            np.isinf(most), self.calibration.reach_outside(interval), self.calibration.reach(interval)
+        )
+        alone = unit * np.sqrt(own + shared) * reach
+        gaussian = float(norm.ppf((1 + interval) / 2)) * deviation
+        return _within(sums, np.where(counts == 1, alone, gaussian), least, most)
 
     def expected_error(self, readings: Readings, values: np.ndarray) -> float:
         """The mean-normalised error over covered periods to expect of recovered values."""

@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from unsum import __version__
 from unsum.engine import map_blocks
-from unsum.errors import UnsumError
+from unsum.errors import ParameterError, UnsumError
 from unsum.findings import Finding
 from unsum.methods import Fit
 from unsum.panel import Panel, cut_points
@@ -175,6 +176,25 @@ class Recovery:
         cuts = cut_points(self.readings.calendar, rule)
         table = sum_series(self, cuts) if by is None else sum_groups(self, cuts, by)
         return to_native(table, backend or self.readings.backend)
+
+    def unbilled(self, *, by: str | None = None, backend: str | None = None) -> Any:
+        """What follows the last reading of every series that is not read to the end.
+
+        A table with series, start, end, total, and with an interval lower and upper; with
+        `by="all"` one row for the sum over series.
+        """
+        from unsum.tables.frames import to_native
+        from unsum.tables.sums import sum_tails
+
+        if by not in (None, "all"):
+            raise ParameterError(f"by must be 'all' or nothing; got {by!r}.")
+        return to_native(sum_tails(self, together=by == "all"), backend or self.readings.backend)
+
+    def save(self, path: str | Path) -> None:
+        """Write readings, fit and uncertainty to a file that `unsum.load` reads; no pickle."""
+        from unsum.saving import save_recovery
+
+        save_recovery(self, path)
 
     def provenance(self) -> dict[str, Any]:
         """How the values came to be: version, method, settings, fingerprint of the readings."""

@@ -110,9 +110,10 @@ def test_doubts_are_those_of_the_dense_formula(seed):
         curves.append(J @ (np.eye(24) - gain @ A))
         variance = np.diag(J @ (population.covariance - gain @ A @ population.covariance) @ J.T)
         np.testing.assert_allclose(doubt.variance[4 * n : 4 * n + 4], variance, atol=1e-8)
-    prior = average_diagonals(population.covariance)
-    prior = prior * _mobility(population.mean, prior[0], readings)
-    posterior = np.linalg.inv(np.linalg.inv(prior) + precision)
+    stationary, posterior = average_diagonals(population.covariance), np.zeros((24, 24))
+    for _ in range(3):
+        mobility = _mobility(population.mean, posterior, stationary[0], readings)
+        posterior = np.linalg.inv(np.linalg.inv(stationary * mobility) + precision)
     np.testing.assert_allclose(doubtful.covariance_of_mean, posterior, atol=1e-8)
     for n in range(5):
         shared = np.diag(curves[n] @ posterior @ curves[n].T)

@@ -61,12 +61,19 @@ class Population:
         return noises
 
     def levels(self, readings: Readings) -> np.ndarray:
-        """The level of each series: its total over that of the mean at the same periods."""
+        """The level of each series: its total over that of the mean at the same periods.
+
+        Estimated readings count only where a series has no other.
+        """
         series = readings.series_of_readings()
         expected = self.mean_sums[readings.stop] - self.mean_sums[readings.start]
+        if readings.estimated is not None:
+            soft = readings.estimated & (np.bincount(series, ~readings.estimated) > 0)[series]
+            expected = np.where(soft, 0.0, expected)
         largest = np.maximum.reduceat(readings.total, readings.indptr[:-1])
         unit = np.where(largest > 0, largest, 1.0)
-        total = np.bincount(series, readings.total / unit[series], readings.n_series)
+        share = np.where(expected > 0, readings.total / unit[series], 0.0)
+        total = np.bincount(series, share, readings.n_series)
         size = np.bincount(series, expected, readings.n_series)
         level = np.divide(total, size, out=np.zeros(readings.n_series), where=size > 0)
         levels: np.ndarray = level * largest

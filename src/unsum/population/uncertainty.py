@@ -16,6 +16,8 @@ import numpy as np
 from unsum.population.model import Population, average_diagonals
 from unsum.readings import Readings
 
+MOBILITY_STEPS = 3
+
 
 @dataclass(frozen=True)
 class Asked:
@@ -91,10 +93,13 @@ class Doubtful:
         if complete.any():
             known = population.covariance + population.noise * np.eye(n)
             precision += int(complete.sum()) * np.linalg.inv(known)
-        prior = average_diagonals(population.covariance)
-        prior *= _mobility(population.mean, prior[0], sample)
-        posterior = np.linalg.solve(np.eye(n) + prior @ precision, prior)
-        return cls(population, (posterior + posterior.T) / 2)
+        stationary = average_diagonals(population.covariance)
+        posterior = np.zeros((n, n))
+        for _ in range(MOBILITY_STEPS):
+            prior = stationary * _mobility(population.mean, posterior, stationary[0], sample)
+            posterior = np.linalg.solve(np.eye(n) + prior @ precision, prior)
+            posterior = (posterior + posterior.T) / 2
+        return cls(population, posterior)
 
     @cached_property
     def sums(self) -> np.ndarray:
@@ -130,11 +135,20 @@ class Doubtful:
         return Doubt(variance, shared, surprise, np.cumsum(residues, axis=1)[:, :-1])
 
 
-def _mobility(mean: np.ndarray, covariance: np.ndarray, sample: Readings) -> float:
-    """How much the mean moves, against a series: by squared steps of the length of a reading."""
-    lag = int(np.clip(np.mean(sample.stop - sample.start), 1, max(1, len(mean) // 2)))
-    if len(mean) <= lag:
-        return 1.0
-    moves = float(np.mean((mean[lag:] - mean[:-lag]) ** 2))
-    expected = 2 * float(covariance[0] - covariance[lag])
-    return float(np.clip(moves / max(expected, 1e-300), 0.01, 10.0))
+def _mobility(
+    mean: np.ndarray, doubt: np.ndarray, covariance: np.ndarray, sample: Readings
+) -> float:
+    """How much the mean moves, against a series: by squared steps, of a period and of a reading.
+
+    What is open about the steps, by the covariance of the mean so far, counts as movement.
+    """
+    usual = int(np.clip(np.mean(sample.stop - sample.start), 1, max(1, len(mean) // 2)))
+    found = []
+    for lag in {1, usual}:
+        if lag < len(mean):
+            moves = (mean[lag:] - mean[:-lag]) ** 2
+            moves += np.diagonal(doubt)[lag:] + np.diagonal(doubt)[:-lag]
+            moves -= 2 * np.diagonal(doubt, lag)
+            expected = 2 * float(covariance[0] - covariance[lag])
+            found.append(float(np.mean(moves)) / max(expected, 1e-300))
+    return float(np.clip(max(found, default=1.0), 0.01, 10.0))

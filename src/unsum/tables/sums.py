@@ -10,7 +10,9 @@ import pyarrow as pa
 
 from unsum.engine import block_size
 from unsum.errors import ParameterError
+from unsum.intervals import Asking, certain_sums
 from unsum.panel import sum_between
+from unsum.population.uncertainty import Asked
 from unsum.readings import Readings
 from unsum.recovery import Recovery
 
@@ -49,12 +51,72 @@ def sum_groups(recovery: Recovery, cuts: np.ndarray, by: Any) -> pa.Table:
         for low in range(0, shape[1], step):
             some = slice(low, low + step)
             bounds = recovery.uncertainty.bound_groups(
-                _parts(readings), groups, cuts[low : low + step + 1], sums[:, some],
+                _ask_between(readings, groups, cuts[low : low + step + 1]), sums[:, some].ravel(),
                 recovery.interval,
             )  # fmt: skip
-            lower[:, some], upper[:, some] = bounds.lower, bounds.upper
+            lower[:, some] = bounds.lower.reshape(len(names), -1)
+            upper[:, some] = bounds.upper.reshape(len(names), -1)
         columns |= {"lower": lower, "upper": upper}
     return _table("group", names, readings, cuts, columns)
+
+
+def _ask_between(readings: Readings, groups: np.ndarray, cuts: np.ndarray) -> Iterator[Asking]:
+    count = len(cuts) - 1
+    for first, part in _parts(readings):
+        group = groups[first : first + part.n_series]
+        slot = (group[:, None] * count + np.arange(count)).ravel()
+        least, most = certain_sums(part, cuts)
+        asked = Asked.between(cuts, part.n_series)
+        yield Asking(first, part, asked, slot, least.ravel(), most.ravel())
+
+
+def sum_tails(recovery: Recovery, *, together: bool) -> pa.Table:
+    """What follows the last reading of every series, or of all in sum.
+
+    A table with series, start, end, total, lower, upper of the series that have such a tail.
+    """
+    readings = recovery.readings
+    last = readings.stop[readings.indptr[1:] - 1]
+    end = np.minimum(readings.active[:, 1], readings.n_periods)
+    tails = np.flatnonzero(last < end)
+    totals, asking = np.empty(readings.n_series), []
+    for first, part in _parts(readings):
+        own = slice(first, first + part.n_series)
+        values = recovery.values_of(first, part)
+        after = np.arange(part.n_periods) >= last[own, None]
+        totals[own] = np.sum(np.where(after, values, 0.0), axis=1)
+        asking.append(_ask_tails(first, part, last[own], end[own], alone=not together))
+    columns = {"total": np.array([totals[tails].sum()]) if together else totals[tails]}
+    if recovery.interval is not None and recovery.uncertainty is not None:
+        bounds = recovery.uncertainty.bound_groups(
+            asking, np.array([totals.sum()]) if together else totals, recovery.interval
+        )
+        some = slice(None) if together else tails
+        columns |= {"lower": bounds.lower[some], "upper": bounds.upper[some]}
+    label = readings.calendar.label_edges
+    if together:
+        empty = not len(tails)
+        first_end = int(last[tails].min()) if not empty else readings.n_periods
+        names, start, stop = pa.array(["all"]), label(np.array([first_end])), label(
+            np.array([readings.n_periods])
+        )
+        return pa.table({"group": names, "start": start, "end": stop, **columns})
+    names = readings.names.take(pa.array(tails))
+    return pa.table(
+        {"series": names, "start": label(last[tails]), "end": label(end[tails]), **columns}
+    )
+
+
+def _ask_tails(
+    first: int, part: Readings, last: np.ndarray, end: np.ndarray, *, alone: bool
+) -> Asking:
+    has = last < end
+    places = np.concatenate([[0], np.cumsum(has)])
+    slot = first + np.flatnonzero(has) if alone else np.zeros(int(has.sum()), np.int64)
+    nothing = np.zeros(int(has.sum()))
+    return Asking(
+        first, part, Asked(places, last[has], end[has]), slot, nothing, nothing + np.inf
+    )
 
 
 def group_series(readings: Readings, by: Any) -> tuple[pa.Array, np.ndarray]:

@@ -1,0 +1,132 @@
+"""Recoveries on disk: one file of plain arrays and JSON, no pickle, versioned.
+
+What is saved are readings, fit and uncertainty; values are made again from them, bit for bit. So a
+loaded recovery can be added up in any way, with its intervals.
+"""
+
+from __future__ import annotations
+
+import json
+import zipfile
+from dataclasses import fields, is_dataclass
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from unsum.errors import TableError
+from unsum.recovery import Recovery
+from unsum.tables.write import whole_file
+
+FORMAT = "unsum recovery"
+VERSION = 1
+SUFFIX = ".unsum"
+
+# What a file may hold, by name. Nothing else is made from one.
+_HOMES = {
+    "AutoFit": "unsum.methods.auto",
+    "Calendar": "unsum.calendar",
+    "Calibration": "unsum.selection.calibrating",
+    "DentonFit": "unsum.methods.denton",
+    "Doubtful": "unsum.population.uncertainty",
+    "EvenFit": "unsum.methods.even",
+    "Finding": "unsum.findings",
+    "Findings": "unsum.findings",
+    "Frequency": "unsum.calendar",
+    "NMFARFit": "unsum.methods.nmf_ar",
+    "NMFFit": "unsum.methods.nmf",
+    "PanelFit": "unsum.methods.panel",
+    "Population": "unsum.population.model",
+    "Readings": "unsum.readings",
+    "Recovery": "unsum.recovery",
+    "Uncertainty": "unsum.intervals",
+}
+_LEFT_OUT = ("sample", "threads")  # not needed any more
+
+
+def save_recovery(recovery: Recovery, path: str | Path) -> None:
+    """Write a recovery to a file that `unsum.load` reads."""
+    arrays: dict[str, np.ndarray] = {}
+    tree = _pack(recovery, arrays)
+    header = json.dumps({"format": FORMAT, "version": VERSION, "recovery": tree})
+    with whole_file(Path(path)) as temporary, temporary.open("wb") as file:
+        np.savez_compressed(file, header=np.frombuffer(header.encode(), np.uint8), **arrays)
+
+
+def load(path: str | Path) -> Recovery:
+    """Read a recovery that `Recovery.save` wrote."""
+    try:
+        with Path(path).open("rb") as raw, np.load(raw, allow_pickle=False) as file:
+            arrays = {name: file[name] for name in file.files}
+        header = json.loads(bytes(arrays.pop("header")))
+        known = header["format"] == FORMAT
+    except OSError as error:
+        raise TableError(f"{path} cannot be read: {error.strerror or error}.") from error
+    except (ValueError, KeyError, TypeError, zipfile.BadZipFile, EOFError) as error:
+        raise TableError(
+            f"{path} is not a saved recovery, or it is damaged; save it again."
+        ) from error
+    if not known or header["version"] != VERSION:
+        raise TableError(
+            f"{path} has format {header.get('format')!r} version {header.get('version')!r}; this "
+            f"is {FORMAT!r} version {VERSION}. Save it again with this version of unsum."
+        )
+    try:
+        recovery = _unpack(header["recovery"], arrays)
+    except (ValueError, KeyError, TypeError, AttributeError, pa.ArrowException) as error:
+        raise TableError(f"{path} is damaged: {error}; save it again.") from error
+    if not isinstance(recovery, Recovery):
+        raise TableError(f"{path} does not hold a recovery.")
+    return recovery
+
+
+def _pack(value: Any, arrays: dict[str, np.ndarray]) -> Any:
+    """A value as JSON; arrays are put aside under a name."""
+    if value is None or isinstance(value, bool | int | float | str):
+        return value
+    if isinstance(value, np.generic):
+        return value.item()
+    if isinstance(value, np.ndarray):
+        return {"array": _keep(np.ascontiguousarray(value), arrays)}
+    if isinstance(value, pa.Array | pa.ChunkedArray):
+        sink = pa.BufferOutputStream()
+        table = pa.table({"names": value})
+        with pa.ipc.new_stream(sink, table.schema) as writer:
+            writer.write_table(table)
+        return {"names": _keep(np.frombuffer(sink.getvalue(), np.uint8), arrays)}
+    if isinstance(value, list | tuple):
+        kind = "tuple" if isinstance(value, tuple) else "list"
+        return {kind: [_pack(item, arrays) for item in value]}
+    if isinstance(value, dict):
+        return {"dict": [[_pack(key, arrays), _pack(item, arrays)] for key, item in value.items()]}
+    name = type(value).__name__
+    if is_dataclass(value) and name in _HOMES:
+        kept = [item.name for item in fields(value) if item.init and item.name not in _LEFT_OUT]
+        return {"object": name, "fields": {key: _pack(getattr(value, key), arrays) for key in kept}}
+    raise TableError(f"a {name} cannot be saved; methods of your own have no place in the format.")
+
+
+def _keep(array: np.ndarray, arrays: dict[str, np.ndarray]) -> str:
+    name = f"a{len(arrays)}"
+    arrays[name] = array
+    return name
+
+
+def _unpack(tree: Any, arrays: dict[str, np.ndarray]) -> Any:
+    if not isinstance(tree, dict):
+        return tree
+    if "array" in tree:
+        return arrays[tree["array"]]
+    if "names" in tree:
+        with pa.ipc.open_stream(arrays[tree["names"]].tobytes()) as reader:
+            return reader.read_all()["names"].combine_chunks()
+    if "tuple" in tree:
+        return tuple(_unpack(item, arrays) for item in tree["tuple"])
+    if "list" in tree:
+        return [_unpack(item, arrays) for item in tree["list"]]
+    if "dict" in tree:
+        return {_unpack(key, arrays): _unpack(item, arrays) for key, item in tree["dict"]}
+    kind = getattr(import_module(_HOMES[tree["object"]]), tree["object"])
+    return kind(**{key: _unpack(item, arrays) for key, item in tree["fields"].items()})
