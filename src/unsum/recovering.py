@@ -9,7 +9,7 @@ from typing import Any
 from unsum.errors import ParameterError
 from unsum.methods import Method, Progress, make_method
 from unsum.readings import Readings, read_readings
-from unsum.recovery import Recovery
+from unsum.recovery import Recovery, require_interval
 
 
 def recover(
@@ -61,14 +61,6 @@ def recover(
         interval=interval,
         uncertainty=uncertainty,
     )
-
-
-def require_interval(interval: float) -> None:
-    if not isinstance(interval, float | int) or not 0 < interval < 1:
-        raise ParameterError(
-            f"interval must lie between 0 and 1, such as 0.9 for nine times in ten; "
-            f"got {interval!r}."
-        )
 
 
 def _assess(readings: Readings, method: Method, fit: Any, threads: int | None) -> Any:

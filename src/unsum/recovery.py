@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -177,6 +177,24 @@ class Recovery:
         table = sum_series(self, cuts) if by is None else sum_groups(self, cuts, by)
         return to_native(table, backend or self.readings.backend)
 
+    def with_interval(self, interval: float | None) -> Recovery:
+        """The same recovery with other intervals, or with none."""
+        if interval is not None:
+            require_interval(interval)
+            if self.uncertainty is None:
+                raise ParameterError(
+                    f"this recovery by {self.method!r} knows no intervals; recover with method "
+                    "'auto' or 'panel', and an interval."
+                )
+        return replace(self, interval=interval)
+
+    @property
+    def tails(self) -> int:
+        """How many series are not read to the end of the range, or of their activity."""
+        readings = self.readings
+        last = readings.stop[readings.indptr[1:] - 1]
+        return int(np.sum(last < readings.active[:, 1]))
+
     def unbilled(self, *, by: str | None = None, backend: str | None = None) -> Any:
         """What follows the last reading of every series that is not read to the end.
 
@@ -214,6 +232,14 @@ class Recovery:
         return (
             f"Recovery(method={self.method!r}, {self.readings.n_series:,} series x "
             f"{self.readings.n_periods:,} periods, from {self.readings.n_readings:,} readings)"
+        )
+
+
+def require_interval(interval: float) -> None:
+    if not isinstance(interval, float | int) or not 0 < interval < 1:
+        raise ParameterError(
+            f"interval must lie between 0 and 1, such as 0.9 for nine times in ten; "
+            f"got {interval!r}."
         )
 
 

@@ -20,6 +20,7 @@ from unsum.cli.options import (
     FreqOpt,
     FromOpt,
     InclusiveOpt,
+    IntervalOpt,
     JsonOpt,
     OutOpt,
     PanelFreqOpt,
@@ -80,6 +81,13 @@ def recover(
     from_: FromOpt = None,
     to: ToOpt = None,
     drop_bad: DropOpt = False,
+    interval: IntervalOpt = None,
+    unbilled: Annotated[
+        Path | None, typer.Option(help="Also write what follows the last reading of each series.")
+    ] = None,
+    save: Annotated[
+        Path | None, typer.Option(help="Also keep the recovery, for 'unsum totals': a .unsum file.")
+    ] = None,
     wide: Annotated[
         bool, typer.Option("--wide", help="One column per series instead of a long table.")
     ] = False,
@@ -101,6 +109,8 @@ def recover(
 
     Example: unsum recover bills.csv -o daily.csv --series account --total kwh --inclusive-end
 
+    Example: unsum recover bills.csv -o daily.parquet --interval 0.9 --save bills.unsum
+
     Example: unsum recover bills.csv -o daily.parquet --method nmf --rank 5
     """
     from unsum.tables.jobs import run_recover
@@ -118,7 +128,8 @@ def recover(
     screen = make_screen(json)
     job = run_recover(
         file, out, options, method=method, settings=settings, drop_bad=drop_bad, wide=wide,
-        threads=threads, watch=screen.watch, say=screen.say,
+        threads=threads, interval=interval, unbilled=unbilled, save=save, watch=screen.watch,
+        say=screen.say,
     )  # fmt: skip
     if json:
         screen.print_json({"command": "recover", **job.to_dict()})
@@ -234,9 +245,20 @@ def aggregate(
 
 @app.command()
 def totals(
-    file: FileArg,
+    file: Annotated[
+        Path,
+        typer.Argument(
+            help="A table of fine series, or a recovery kept by 'recover --save'.",
+            show_default=False,
+        ),
+    ],
     out: OutOpt,
     rule: Annotated[str, typer.Option(help="MS, W, QS, YS, or any step: 7D, 6h.")] = "MS",
+    by: Annotated[
+        str | None,
+        typer.Option(help="Sums over series: 'all', or a table with columns series and group."),
+    ] = None,
+    interval: IntervalOpt = None,
     freq: PanelFreqOpt = None,
     tz: TzOpt = None,
     time: TimeOpt = "time",
@@ -245,18 +267,47 @@ def totals(
     decimal: DecimalOpt = ".",
     json: JsonOpt = False,
 ) -> None:
-    """Fine series to calendar months, weeks, quarters, or any longer step.
+    """Fine series to calendar months, weeks, quarters, or any longer step; or sums over series.
+
+    Intervals and sums over series need a recovery kept by 'unsum recover --save'.
 
     Example: unsum totals daily.parquet -o months.csv --rule MS
+
+    Example: unsum totals bills.unsum -o portfolio.csv --rule MS --by all --interval 0.9
     """
-    from unsum.tables.panels import read_panel
+    from unsum.saving import SUFFIX
     from unsum.tables.write import write_table
 
-    panel = read_panel(file, freq, tz=tz, time=time, series=series, value=value, decimal=decimal)
-    table = panel.totals(rule)
+    if file.suffix == SUFFIX:
+        table, n_series = _totals_of_recovery(file, rule, by, interval)
+    else:
+        if by is not None or interval is not None:
+            raise ParameterError(
+                "--by and --interval need a recovery kept by 'unsum recover --save', a .unsum file."
+            )
+        from unsum.tables.panels import read_panel
+
+        panel = read_panel(
+            file, freq, tz=tz, time=time, series=series, value=value, decimal=decimal
+        )
+        table, n_series = panel.totals(rule), panel.n_series
     write_table(table, out, file)
     screen = make_screen(json)
     if json:
         screen.print_json({"command": "totals", "output": str(out), "rows": len(table)})
     else:
-        screen.facts([("wrote", f"{out}: {len(table):,} totals of {panel.n_series:,} series")])
+        screen.facts([("wrote", f"{out}: {len(table):,} totals of {n_series:,} series")])
+
+
+def _totals_of_recovery(
+    file: Path, rule: str, by: str | None, interval: float | None
+) -> tuple[Any, int]:
+    from unsum.saving import load
+    from unsum.tables.sums import read_groups
+
+    recovery = load(file)
+    if interval is not None:
+        recovery = recovery.with_interval(interval)
+    groups = by if by in (None, "all") else read_groups(Path(str(by)))
+    table = recovery.totals(rule, by=groups, backend="pyarrow")
+    return table, recovery.readings.n_series

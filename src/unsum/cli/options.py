@@ -45,6 +45,10 @@ DropOpt = Annotated[
 ThreadsOpt = Annotated[
     int | None, typer.Option(help="Threads to use; results do not depend on it.", min=1)
 ]
+IntervalOpt = Annotated[
+    float | None,
+    typer.Option(help="Such as 0.9: add lower and upper, which hold the truth nine times in ten."),
+]
 TimeOpt = Annotated[str, typer.Option(help="Name of the column of times.")]
 ValueOpt = Annotated[str, typer.Option(help="Name of the column of values, in a long table.")]
 PanelFreqOpt = Annotated[

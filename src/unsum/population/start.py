@@ -22,9 +22,14 @@ MAX_OF_SERIES = 60
 
 
 def first_guess(readings: Readings, seed: int = 0) -> Population:
-    """From series none of which is zero throughout."""
+    """From series none of which is zero throughout; estimated readings only where there is no other."""
     from scipy.linalg import toeplitz
 
+    binding = readings.binding()
+    usable = np.add.reduceat(np.append(binding.total, 0.0), binding.indptr[:-1]) > 0
+    usable &= np.diff(binding.indptr) > 0
+    if usable.any():
+        readings = binding.take(np.flatnonzero(usable))
     mean = _smooth_mean(readings)
     covariances = simple_covariances(readings.n_periods)
     weights = _likely_weights(_some(readings, seed), mean, covariances)

@@ -15,7 +15,14 @@ from unsum.recovering import recover
 from unsum.recovery import Recovery
 from unsum.tables.intake import take_in
 from unsum.tables.rows import Options
-from unsum.tables.write import check_destination, whole_file, write_recovery, write_set_aside
+from unsum.tables.write import (
+    check_destination,
+    check_model_destination,
+    whole_file,
+    write_recovery,
+    write_set_aside,
+    write_table,
+)
 
 Watch = Callable[[str, int], AbstractContextManager[Callable[[int], None]]]
 Say = Callable[[str], None]
@@ -31,6 +38,7 @@ class Job:
     set_aside: Path | None
     checks: dict[str, Any]
     seconds: dict[str, float]
+    unbilled: Path | None = None
 
     @property
     def adjustments(self) -> Findings:
@@ -45,6 +53,7 @@ class Job:
             "why": self.recovery.why,
             "output": str(self.out),
             "set_aside": str(self.set_aside) if self.set_aside else None,
+            "unbilled": str(self.unbilled) if self.unbilled else None,
             "checks": self.checks,
             "seconds": {stage: round(taken, 3) for stage, taken in self.seconds.items()},
         }
@@ -65,6 +74,7 @@ class Job:
                 f"{self.recovery.method} ({self.recovery.why}); {self.recovery.stop_reason}",
             ),
             *self._expectation(),
+            *self._unbilled(),
             (
                 "wrote",
                 f"{self.out}: {self.checks['rows']:,} rows, read back and checked: nonnegative, "
@@ -79,6 +89,18 @@ class Job:
             return []
         text = f"an error of about {error:.1%} of a series' mean, over covered periods"
         return [("expect", text)]
+
+    def _unbilled(self) -> list[tuple[str, str]]:
+        """The sum of what follows the last readings, where it was asked for."""
+        asked = self.unbilled is not None or self.recovery.interval is not None
+        if not asked or not self.recovery.tails:
+            return []
+        (row,) = self.recovery.unbilled(by="all", backend="pyarrow").to_pylist()
+        text = f"{row['total']:,.6g} after the last reading of {self.recovery.tails:,} series"
+        if "lower" in row:
+            text += f", {row['lower']:,.6g} to {row['upper']:,.6g}"
+            text += f" with probability {self.recovery.interval:.0%}"
+        return [("unbilled", text)]
 
 
 def _n_steps(method: str, settings: dict[str, Any]) -> int:
@@ -99,13 +121,19 @@ def run_recover(
     threads: int | None,
     watch: Watch,
     say: Say,
+    interval: float | None = None,
+    unbilled: Path | None = None,
+    save: Path | None = None,
 ) -> Job:
     """Recover a file into another; the output appears whole and checked, or not at all."""
     from unsum.engine import announce_compilation
 
     aside = out.with_name(f"{out.stem}.set-aside.csv")
-    for path in (out, aside):
-        check_destination(path, source)
+    for path in (out, aside, unbilled):
+        if path is not None:
+            check_destination(path, source)
+    if save is not None:
+        check_model_destination(save)
     begun = time.perf_counter()
     say(f"reading {source}")
     intake = take_in(source, options)
@@ -113,7 +141,9 @@ def run_recover(
     read = time.perf_counter()
     announce_compilation(method, say)
     with watch("fitting", _n_steps(method, settings)) as step:
-        recovery = recover(readings, method, threads=threads, progress=step, **settings)
+        recovery = recover(
+            readings, method, threads=threads, progress=step, interval=interval, **settings
+        )
     fitted = time.perf_counter()
     layout = "wide" if wide else "long"
     with ExitStack() as stack:
@@ -122,7 +152,11 @@ def run_recover(
             temporary = stack.enter_context(whole_file(aside))
             write_set_aside(intake.source, readings.findings, temporary)
         checks = write_recovery(recovery, out, layout=layout, progress=step)
+    if unbilled is not None:
+        write_table(recovery.unbilled(backend="pyarrow"), unbilled, source)
+    if save is not None:
+        recovery.save(save)
     set_aside = aside if readings.findings.rows_set_aside else None
     done = time.perf_counter()
     seconds = {"reading": read - begun, "fitting": fitted - read, "writing": done - fitted}
-    return Job(recovery, readings.findings, out, set_aside, checks, seconds)
+    return Job(recovery, readings.findings, out, set_aside, checks, seconds, unbilled)

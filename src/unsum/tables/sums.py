@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
 from unsum.engine import block_size
-from unsum.errors import ParameterError
+from unsum.errors import ParameterError, TableError
 from unsum.intervals import Asking, certain_sums
 from unsum.panel import sum_between
 from unsum.population.uncertainty import Asked
@@ -142,6 +143,25 @@ def group_series(readings: Readings, by: Any) -> tuple[pa.Array, np.ndarray]:
         )
     encoded = labels.dictionary_encode()
     return encoded.dictionary, np.asarray(encoded.indices, np.int64)
+
+
+def read_groups(path: Path) -> dict[str, str]:
+    """The group of each series, from a table with columns series and group."""
+    from unsum.tables.source import open_source
+
+    source = open_source(path)
+    for column in ("series", "group"):
+        if column not in source.columns:
+            raise TableError(
+                f"{path} has no column {column!r} (it has {', '.join(source.columns)}); a table of "
+                "groups has the columns series and group."
+            )
+    groups: dict[str, str] = {}
+    for table in source.texts():
+        groups |= dict(
+            zip(table["series"].to_pylist(), table["group"].to_pylist(), strict=True)
+        )
+    return groups
 
 
 def _parts(readings: Readings) -> Iterator[tuple[int, Readings]]:

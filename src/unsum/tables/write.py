@@ -252,6 +252,13 @@ def write_set_aside(source: Source, findings: Findings, path: Path) -> None:
     pv.write_csv(table.append_column(f"{mark}sentence", sentences), path)
 
 
+def check_model_destination(path: Path) -> None:
+    """Refuse early a name that a saved recovery cannot have."""
+    if path.suffix != ".unsum":
+        raise ParameterError(f"{path.name} must end in .unsum, as saved recoveries do.")
+    _check_folder(path)
+
+
 def check_destination(path: Path, source: object = None) -> str:
     """The kind of file that a path asks for, refused early when it cannot be written."""
     kinds = {".parquet": "parquet", ".pq": "parquet", ".csv": "csv"}
@@ -261,8 +268,12 @@ def check_destination(path: Path, source: object = None) -> str:
         )
     if isinstance(source, Path) and path.exists() and path.samefile(source):
         raise ParameterError(f"{path} is the input; write to another file.")
+    _check_folder(path)
+    return kinds[path.suffix.lower()]
+
+
+def _check_folder(path: Path) -> None:
     if path.is_dir():
         raise TableError(f"{path} is a folder; name a file in it.")
     if not path.parent.is_dir():
         raise TableError(f"the folder {path.parent} does not exist; make it first.")
-    return kinds[path.suffix.lower()]
