@@ -75,7 +75,8 @@ def test_groups_are_named_one_by_one_or_by_a_mapping():
     names = recovery.readings.names.to_pylist()
     labels = ["north" if n % 3 else "south" for n in range(12)]
     by_list = recovery.totals([0, 20, 40], by=labels, backend="pyarrow")
-    by_map = recovery.totals([0, 20, 40], by=dict(zip(names, labels, strict=True)), backend="pyarrow")
+    mapping = dict(zip(names, labels, strict=True))
+    by_map = recovery.totals([0, 20, 40], by=mapping, backend="pyarrow")
     assert by_list.equals(by_map)
     assert by_list.column_names == ["group", "start", "end", "total", "covered", "lower", "upper"]
     both = recovery.totals([0, 20, 40], by="all", backend="pyarrow")["total"].to_pylist()

@@ -102,7 +102,9 @@ class Uncertainty:
         shared = self.calibration.shared * np.maximum(np.sum(curves * residues, axis=1), 0.0)
         deviation = unit * np.sqrt(self.calibration.ratio * own + shared)
         reach = np.where(
-            np.isinf(most), self.calibration.reach_outside(interval), self.calibration.reach(interval)
+            np.isinf(most),
+            self.calibration.reach_outside(interval),
+            self.calibration.reach(interval),
         )
         alone = unit * np.sqrt(own + shared) * reach
         gaussian = float(norm.ppf((1 + interval) / 2)) * deviation
@@ -128,7 +130,7 @@ class Uncertainty:
 def assess(learned: PanelFit, trials: Sequence[Trial], panels: Sequence[Trial]) -> Uncertainty:
     """How sure a recovery is, from a method's trials and those of the population beside it."""
     calibration = calibrate(trials, [cast(PanelFit, trial.fit) for trial in panels])
-    doubtful = Doubtful.learned_from(learned.sample, learned.population)
+    doubtful = Doubtful.learned_from(cast(Readings, learned.sample), learned.population)
     return Uncertainty(doubtful, learned.levels, calibration)
 
 
@@ -152,7 +154,7 @@ def certain_sums(part: Readings, cuts: np.ndarray) -> tuple[np.ndarray, np.ndarr
 
 
 def _within(sums: np.ndarray, reach: np.ndarray, least: np.ndarray, most: np.ndarray) -> Bounds:
-    """Intervals around sums, cut off at what is certain; nothing is open where that is one value."""
+    """Intervals around sums, within what is certain; of no width where that is one value."""
     lower = np.minimum(np.maximum(sums - reach, least), sums)
     upper = np.maximum(np.minimum(sums + reach, most), sums)
     fixed = least == most

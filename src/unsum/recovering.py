@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, is_dataclass
 from pathlib import Path
 from typing import Any
 
 from unsum.errors import ParameterError
+from unsum.indicators import Indicators, make_indicators
 from unsum.methods import Method, Progress, make_method
 from unsum.readings import Readings, read_readings
 from unsum.recovery import Recovery, require_interval
@@ -44,6 +44,8 @@ def recover(
         readings = read_readings(readings)
     elif not isinstance(readings, Readings):
         readings = Readings.from_frame(readings)
+    if settings.get("indicators") is not None:
+        settings["indicators"] = make_indicators(settings["indicators"], readings.calendar)
     chosen = make_method(method, settings)
     if interval is not None:
         require_interval(interval)
@@ -55,12 +57,21 @@ def recover(
         readings=readings,
         method=getattr(fit, "method", chosen.name),
         why=getattr(fit, "why", "as asked"),
-        settings=asdict(chosen) if is_dataclass(chosen) else {},
+        settings=_describe(chosen),
         fit=fit,
         threads=threads,
         interval=interval,
         uncertainty=uncertainty,
     )
+
+
+def _describe(method: Method) -> dict[str, Any]:
+    """The settings of a method, as they are kept with its result."""
+    described: dict[str, Any] = {}
+    for name in getattr(method, "__dataclass_fields__", ()):
+        value = getattr(method, name)
+        described[name] = list(value.names) if isinstance(value, Indicators) else value
+    return described
 
 
 def _assess(readings: Readings, method: Method, fit: Any, threads: int | None) -> Any:

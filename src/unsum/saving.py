@@ -52,7 +52,8 @@ def save_recovery(recovery: Recovery, path: str | Path) -> None:
     tree = _pack(recovery, arrays)
     header = json.dumps({"format": FORMAT, "version": VERSION, "recovery": tree})
     with whole_file(Path(path)) as temporary, temporary.open("wb") as file:
-        np.savez_compressed(file, header=np.frombuffer(header.encode(), np.uint8), **arrays)
+        content: dict[str, Any] = {"header": np.frombuffer(header.encode(), np.uint8), **arrays}
+        np.savez_compressed(file, **content)
 
 
 def load(path: str | Path) -> Recovery:

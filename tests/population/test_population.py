@@ -15,7 +15,7 @@ from unsum.kernels.gaussian import condition_rows, explain_rows
 from unsum.kernels.stationary import weigh_lags
 from unsum.methods.panel import PanelModel
 from unsum.panel import Panel
-from unsum.population.learn import learn_population, shrink, weigh
+from unsum.population.learn import Aim, learn_population, weigh
 from unsum.population.model import Population, average_diagonals
 from unsum.population.start import first_guess, simple_covariances, variances_of_sums
 from unsum.population.uncertainty import Asked, Doubtful, _mobility
@@ -68,9 +68,7 @@ def test_conditional_means_are_those_of_the_dense_formula(seed):
     values, again = np.empty((6, 30)), np.empty((6, 30))
     explained, errors = np.empty((readings.n_readings, 30)), np.empty(readings.n_readings)
     condition_rows(*readings.arrays, noises, *population.sums, values)
-    likelihood = explain_rows(
-        *readings.arrays, noises, *population.sums, again, explained, errors
-    )
+    likelihood = explain_rows(*readings.arrays, noises, *population.sums, again, explained, errors)
     expected = 0.0
     for n in range(6):
         own = slice(readings.indptr[n], readings.indptr[n + 1])
@@ -186,7 +184,7 @@ def test_a_stationary_covariance_stays_positive():
         assert np.linalg.eigvalsh(stationary)[0] > -1e-12
         for lag in range(n):
             assert len(set(np.round(np.diagonal(stationary, lag), 12))) == 1
-    assert np.array_equal(shrink(np.eye(3), 0.0), np.eye(3))
+    assert np.array_equal(Aim(0.0).shrink(np.eye(3)), np.eye(3))
 
 
 @pytest.mark.parametrize(("n", "season"), [(12, 4), (17, 5), (9, 9), (6, 1)])
@@ -196,10 +194,8 @@ def test_a_seasonal_covariance_comes_back_after_every_season(n, season):
     seasonal = average_diagonals(covariance, season)
     assert np.linalg.eigvalsh(seasonal)[0] > -1e-12
     np.testing.assert_allclose(seasonal, seasonal.T)
-    np.testing.assert_allclose(seasonal[season:, season:], seasonal[:-season or n, :-season or n])
-    by_hand = sum(
-        covariance[t, t + 1] for t in range(0, n - 1) if t % season == 0
-    ) / (n / season)
+    np.testing.assert_allclose(seasonal[season:, season:], seasonal[: -season or n, : -season or n])
+    by_hand = sum(covariance[t, t + 1] for t in range(n - 1) if t % season == 0) / (n / season)
     assert seasonal[0, min(1, n - 1)] == pytest.approx(by_hand)
 
 
@@ -219,7 +215,8 @@ def test_the_error_of_estimated_readings_is_learned():
     readings = aggregate(truth, Periodic(6))
     estimated = rng.random(readings.n_readings) < 0.3
     for wrong in (0.08, 0.5):
-        total = readings.total * np.exp(np.where(estimated, rng.normal(0, wrong, len(estimated)), 0))
+        noise = np.where(estimated, rng.normal(0, wrong, len(estimated)), 0)
+        total = readings.total * np.exp(noise)
         soft = replace(readings, total=total, estimated=estimated)
         doubt = learn_population(soft).population.doubt
         assert 0.4 * wrong < doubt < 2.5 * wrong

@@ -81,6 +81,13 @@ def recover(
     from_: FromOpt = None,
     to: ToOpt = None,
     drop_bad: DropOpt = False,
+    indicators: Annotated[
+        str | None,
+        typer.Option(
+            help="auto, panel: a table with a time and numbers for every period, such as "
+            "temperature; or 'calendar' for weekdays and hours."
+        ),
+    ] = None,
     interval: IntervalOpt = None,
     unbilled: Annotated[
         Path | None, typer.Option(help="Also write what follows the last reading of each series.")
@@ -111,6 +118,8 @@ def recover(
 
     Example: unsum recover bills.csv -o daily.parquet --interval 0.9 --save bills.unsum
 
+    Example: unsum recover bills.csv -o daily.parquet --indicators weather.csv
+
     Example: unsum recover bills.csv -o daily.parquet --method nmf --rank 5
     """
     from unsum.tables.jobs import run_recover
@@ -123,6 +132,7 @@ def recover(
     given = {
         "rank": rank, "update": update, "max_iter": max_iter, "tol": tol, "start": start_from,
         "seed": seed, "lags": lags_of(lags), "rho": rho, "strength": strength_of(strength),
+        "indicators": indicators,
     }  # fmt: skip
     settings = {name: value for name, value in given.items() if value is not None}
     screen = make_screen(json)

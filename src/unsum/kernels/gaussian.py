@@ -202,10 +202,10 @@ def _is_known(first, m, noise, n_periods):
     """Whether a series is read at every period, and none of that is estimated."""
     if m < n_periods:
         return False
+    same = True
     for d in range(first, first + m):
-        if noise[d] != noise[first]:
-            return False
-    return True
+        same &= noise[d] == noise[first]
+    return same
 
 
 @njit(cache=True, nogil=True)

@@ -11,7 +11,7 @@ from unsum.errors import ParameterError, require_count
 from unsum.methods import Fit, Method, Progress
 from unsum.methods.denton import Denton
 from unsum.methods.even import Even
-from unsum.methods.panel import MAX_PERIODS, PanelFit, PanelModel
+from unsum.methods.panel import MAX_PERIODS, PanelModel
 from unsum.population.learn import STEPS
 from unsum.readings import Readings
 from unsum.selection.merging import sample_readings
@@ -31,11 +31,14 @@ class Auto:
     ----------
     folds
         How many times neighbouring readings are merged at random.
+    indicators
+        What is known about periods, such as temperature; see `unsum.indicators`.
     seed
         Seed of the merging, and of the sample of series that a large panel is judged by.
     """
 
     folds: int = 2
+    indicators: Any = None
     seed: int = 0
 
     name: ClassVar[str] = "auto"
@@ -84,11 +87,19 @@ class Auto:
     def _methods(self, n_periods: int) -> list[tuple[str, Method]]:
         methods: list[tuple[str, Method]] = [("even", Even()), ("denton", Denton())]
         if n_periods <= MAX_PERIODS:
+            given = (
+                {"": None}
+                if self.indicators is None
+                else {", indicators": self.indicators, "": None}
+            )
             methods += [
                 (
-                    f"panel (shrinkage {value})",
-                    PanelModel(shrinkage=value, steps=TRIAL_STEPS, seed=self.seed),
+                    f"panel (shrinkage {value}{label})",
+                    PanelModel(
+                        shrinkage=value, steps=TRIAL_STEPS, indicators=indicators, seed=self.seed
+                    ),
                 )
+                for label, indicators in given.items()
                 for value in SHRINKAGES
             ]
         return methods

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 
 from unsum.draws import sample_series
 from unsum.errors import ParameterError, require_count
+from unsum.indicators import Indicators, make_indicators
 from unsum.methods import Progress
 from unsum.population.learn import SHRINKAGE, STEPS, learn_population
 from unsum.population.model import Population
@@ -31,6 +32,8 @@ class PanelModel:
     season
         After how many periods the covariance may repeat itself. By default a week of days, a day of
         shorter steps, and none (1) for other steps.
+    indicators
+        What is known about periods, such as temperature; see `unsum.indicators`.
     seed
         Seed of the sample of series that a large population is learned from.
     """
@@ -38,6 +41,7 @@ class PanelModel:
     shrinkage: float = SHRINKAGE
     steps: int = STEPS
     season: int | None = None
+    indicators: Any = None
     seed: int = 0
 
     name: ClassVar[str] = "panel"
@@ -75,13 +79,19 @@ class PanelModel:
             sample = sample.take(sample_series(sample.names, most, self.seed))
         learned = learn_population(
             sample, shrinkage=self.shrinkage, steps=self.steps,
-            season=self.season or readings.calendar.frequency.season, seed=self.seed,
-            threads=threads, progress=progress,
+            season=self.season or readings.calendar.frequency.season,
+            indicators=self._indicators(readings), seed=self.seed, threads=threads,
+            progress=progress,
         )  # fmt: skip
         levels = learned.population.levels(readings)
         history = {"objective": -np.array(learned.likelihood), "residual": np.empty(0)}
         reason = f"the population was learned from {sample.n_series:,} series in {self.steps} steps"
         return PanelFit(learned.population, levels, history, reason, sample)
+
+    def _indicators(self, readings: Readings) -> Indicators | None:
+        if self.indicators is None:
+            return None
+        return make_indicators(self.indicators, readings.calendar)
 
 
 @dataclass

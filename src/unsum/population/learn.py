@@ -3,9 +3,9 @@
 Given the population, what readings say about a series is a conditional mean and covariance; given
 those of all series, the population's mean and covariance are averages. The covariance is shrunk
 towards one that is the same after every season, or at all dates: part is what series have in common
-at given dates, part what they have at given lags. That is what many series and few readings can bear,
-and what carries a weekly rhythm over dates. Series that are wilder than usual count for less, so that a few of them do not speak for
-all.
+at given dates, part what they have at given lags. That is what many series and few readings can
+bear, and what carries a weekly rhythm over dates. Series that are wilder than usual count for less,
+so that a few of them do not speak for all.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ import numpy as np
 from threadpoolctl import threadpool_limits
 
 from unsum.engine import count_threads
+from unsum.indicators import Indicators
 from unsum.population.model import DOUBT, Population, average_diagonals
 from unsum.population.start import first_guess
 from unsum.readings import Readings
@@ -45,35 +46,52 @@ def learn_population(
     shrinkage: float = SHRINKAGE,
     steps: int = STEPS,
     season: int = 1,
+    indicators: Indicators | None = None,
     seed: int = 0,
     threads: int | None = None,
     progress: Callable[[int], None] | None = None,
 ) -> Learned:
     """Learn from series none of which is zero throughout."""
-    learned = Learned(first_guess(readings, seed))
+    learned = Learned(first_guess(readings, seed, indicators))
+    aim = Aim(shrinkage, season, None if indicators is None else indicators.directions)
     with threadpool_limits(1, user_api="blas"), ThreadPoolExecutor(count_threads(threads)) as pool:
         for _ in range(steps):
-            population, likelihood = _step(readings, learned.population, shrinkage, season, pool)
+            population, likelihood = _step(readings, learned.population, aim, pool)
             learned = Learned(population, [*learned.likelihood, likelihood])
             if progress is not None:
                 progress(1)
     return learned
 
 
-def shrink(covariance: np.ndarray, shrinkage: float, season: int = 1) -> np.ndarray:
-    """Part of the way to a stationary covariance, or to one that is the same after every season."""
-    target = average_diagonals(covariance)
-    if season > 1:
-        target = (1 - SEASONAL) * target + SEASONAL * average_diagonals(covariance, season)
-    return (1 - shrinkage) * covariance + shrinkage * target
+@dataclass(frozen=True)
+class Aim:
+    """Where the covariance is moved to, part of the way.
+
+    What lies in the given directions (of indicators) is kept; the rest becomes stationary, or the
+    same after every season.
+    """
+
+    shrinkage: float
+    season: int = 1
+    directions: np.ndarray | None = None
+
+    def shrink(self, covariance: np.ndarray) -> np.ndarray:
+        target, rest = 0.0, covariance
+        if self.directions is not None:
+            along = self.directions.T @ covariance
+            inside = along @ self.directions
+            target = self.directions @ inside @ self.directions.T
+            crossing = self.directions @ along
+            rest = covariance - crossing - crossing.T + target
+        averaged = average_diagonals(rest)
+        if self.season > 1:
+            seasonal = average_diagonals(rest, self.season)
+            averaged = (1 - SEASONAL) * averaged + SEASONAL * seasonal
+        return (1 - self.shrinkage) * covariance + self.shrinkage * (target + averaged)
 
 
 def _step(
-    readings: Readings,
-    population: Population,
-    shrinkage: float,
-    season: int,
-    pool: ThreadPoolExecutor,
+    readings: Readings, population: Population, aim: Aim, pool: ThreadPoolExecutor
 ) -> tuple[Population, float]:
     complete = np.diff(readings.indptr) == readings.n_periods  # known, whatever the population
     if readings.estimated is not None:
@@ -93,7 +111,7 @@ def _step(
     for part in parts[:-1]:
         left_open -= part.explained
     covariance = (means.T @ (means * weights[:, None]) + left_open) / total
-    covariance = shrink((covariance + covariance.T) / 2, shrinkage, season)
+    covariance = aim.shrink((covariance + covariance.T) / 2)
     errors = np.concatenate([part.errors for part in parts])
     learned = Population(mean, covariance, _doubt(rest, population, errors))
     return learned, sum(part.likelihood for part in parts)
@@ -127,9 +145,7 @@ def _explain(part: Readings, population: Population) -> _Part:
     return _Part(values, weights, explained.T @ explained, errors, likelihood)
 
 
-def weigh(
-    values: np.ndarray, left_open: np.ndarray | float, population: Population
-) -> np.ndarray:
+def weigh(values: np.ndarray, left_open: np.ndarray | float, population: Population) -> np.ndarray:
     """How much each series counts: about one, and less the wilder it is."""
     squares = np.sum((values - population.mean) ** 2, axis=1) + left_open
     usual = max(float(np.trace(population.covariance)), 1e-300)

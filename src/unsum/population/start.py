@@ -1,7 +1,7 @@
 """Where learning begins: the mean of the smoothest series, and a stationary covariance.
 
-The covariance is a sum of simple ones: white noise, and memories of growing length, rough or smooth.
-Their weights make the readings most likely. What no reading can show (how a total splits within it)
+The covariance is a sum of simple ones: white noise, and memories of growing length, rough and
+smooth. Their weights make the readings most likely. What no reading can show (how a total splits within it)
 then follows from what they do show at longer lags; where even that leaves a choice, longer memories
 have the benefit of the doubt.
 """
@@ -11,18 +11,28 @@ from __future__ import annotations
 import numpy as np
 
 from unsum.draws import sample_series
+from unsum.indicators import Indicators
 from unsum.methods.denton import Denton
+from unsum.methods.nmf import levels
 from unsum.population.model import Population
 from unsum.readings import Readings
 
 GROWTH = 2.5  # from one length of memory to the next
 STEPS = 60  # few, so that what readings hardly show stays near the beginning
+RIDGE = 1e-3  # of a variance of one, so that effects which no reading shows stay at zero
+VARIETY = 0.5  # of an effect, from series to series, before more is known
+LEAST = 1e-6  # of the largest, for the mean at any period
 MAX_READINGS = 3000  # of all series
 MAX_OF_SERIES = 60
 
 
-def first_guess(readings: Readings, seed: int = 0) -> Population:
-    """From series none of which is zero throughout; estimated readings only where there is no other."""
+def first_guess(
+    readings: Readings, seed: int = 0, indicators: Indicators | None = None
+) -> Population:
+    """From series none of which is zero throughout.
+
+    Estimated readings are used only if there is no other.
+    """
     from scipy.linalg import toeplitz
 
     binding = readings.binding()
@@ -33,7 +43,65 @@ def first_guess(readings: Readings, seed: int = 0) -> Population:
     mean = _smooth_mean(readings)
     covariances = simple_covariances(readings.n_periods)
     weights = _likely_weights(_some(readings, seed), mean, covariances)
-    return Population(mean, np.asarray(toeplitz(weights @ covariances)))
+    covariance = np.asarray(toeplitz(weights @ covariances))
+    if indicators is not None:
+        effects = _effects(readings, indicators.scaled)
+        mean = mean + _roughness(readings, indicators.scaled @ effects)
+        mean = np.maximum(mean, LEAST * mean.max())
+        own = indicators.scaled * (VARIETY * effects)
+        covariance = covariance + own @ own.T
+    return Population(mean, covariance)
+
+
+def _effects(readings: Readings, columns: np.ndarray) -> np.ndarray:
+    """By how much scaled series rise with each indicator, as far as readings show it.
+
+    Least squares of the mean of all series over time, seen through their readings, on indicators
+    seen the same way. Neighbouring readings share most of what is not explained, so that there are
+    about as many independent dates as readings in a row; each effect is reduced by its error.
+    """
+    length = readings.stop - readings.start
+    level = levels(readings)[readings.series_of_readings()]
+    sums = np.concatenate([np.zeros((1, columns.shape[1])), np.cumsum(columns, axis=0)])
+    seen = np.column_stack(
+        [
+            readings.total / level / length,
+            (sums[readings.stop] - sums[readings.start]) / length[:, None],
+        ]
+    )
+    steps = np.zeros((readings.n_periods + 1, seen.shape[1] + 1))
+    both = np.column_stack([seen, np.ones(len(seen))])
+    np.add.at(steps, readings.start, both)
+    np.subtract.at(steps, readings.stop, both)
+    curves = np.cumsum(steps, axis=0)[:-1]
+    curves = curves[curves[:, -1] > 0.5]
+    curves = curves[:, :-1] / curves[:, -1:]
+    curves -= curves.mean(axis=0)
+    target, means = curves[:, 0], curves[:, 1:]
+    inner = means.T @ means + RIDGE * len(means) * np.eye(means.shape[1])
+    inverse = np.linalg.inv(inner)
+    effects = inverse @ (means.T @ target)
+    apart = float(length.mean())
+    dates = len(target) / apart
+    missed = float(np.mean((target - means @ effects) ** 2))
+    missed *= dates / max(dates - len(effects) - 1, 1.0)
+    errors = missed * np.diag(inverse) * apart
+    share = 1 - errors / np.maximum(effects**2, 1e-300)
+    return np.asarray(effects * np.maximum(share, 0.0))
+
+
+def _roughness(readings: Readings, curve: np.ndarray) -> np.ndarray:
+    """What the smoothest series with the same readings would not show of a curve."""
+    from unsum.kernels.totals import sum_readings
+
+    shifted = curve - curve.min() + np.ptp(curve) + 1e-9
+    whole = np.broadcast_to(shifted, (readings.n_series, readings.n_periods))
+    totals = sum_readings(
+        readings.indptr, readings.start, readings.stop, np.ascontiguousarray(whole)
+    )
+    values = np.empty(whole.shape)
+    Denton().fit(readings).fill(0, readings.with_totals(totals), values)
+    return np.asarray(shifted - values.mean(axis=0))
 
 
 def _smooth_mean(readings: Readings) -> np.ndarray:

@@ -32,7 +32,9 @@ class Asked:
         """The sums between consecutive cuts, for every series."""
         count = len(cuts) - 1
         return cls(
-            np.arange(n_series + 1) * count, np.tile(cuts[:-1], n_series), np.tile(cuts[1:], n_series)
+            np.arange(n_series + 1) * count,
+            np.tile(cuts[:-1], n_series),
+            np.tile(cuts[1:], n_series),
         )
 
     def __len__(self) -> int:
@@ -94,7 +96,7 @@ class Doubtful:
             known = population.covariance + population.noise * np.eye(n)
             precision += int(complete.sum()) * np.linalg.inv(known)
         stationary = average_diagonals(population.covariance)
-        posterior = np.zeros((n, n))
+        posterior: np.ndarray = np.zeros((n, n))
         for _ in range(MOBILITY_STEPS):
             prior = stationary * _mobility(population.mean, posterior, stationary[0], sample)
             posterior = np.linalg.solve(np.eye(n) + prior @ precision, prior)

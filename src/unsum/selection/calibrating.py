@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
+from typing import cast
 
 import numpy as np
 
@@ -116,7 +117,7 @@ def _quantiles(misses: Sequence[np.ndarray], scale: float) -> np.ndarray:
 
 def _gather(trial: Trial, fit: PanelFit) -> Evidence:
     fold, readings = trial.merged, trial.merged.readings
-    doubtful = Doubtful.learned_from(fit.sample, fit.population)
+    doubtful = Doubtful.learned_from(cast(Readings, fit.sample), fit.population)
     level = np.where(fit.levels > 0, fit.levels, 1.0)
     hidden, ends = fold.hidden, fold.left_out
     asked = Asked(hidden.indptr, hidden.start, hidden.stop)

@@ -49,8 +49,8 @@ class Merged:
     def sizes(self) -> np.ndarray:
         """Hidden readings in the units of their errors."""
         level = self.level[self.hidden.series_of_readings()]
-        sizes: np.ndarray = self.hidden.total / level
-        return sizes / np.sqrt(self.hidden.stop - self.hidden.start)
+        length = self.hidden.stop - self.hidden.start
+        return np.asarray(self.hidden.total / level / np.sqrt(length))
 
     @staticmethod
     def gaps(asked: Readings, values: np.ndarray, level: np.ndarray) -> np.ndarray:
@@ -124,15 +124,13 @@ def _touching(readings: Readings) -> np.ndarray:
     return touches
 
 
-def _pair(
-    readings: Readings, keys: np.ndarray, touches: np.ndarray, share: float
-) -> np.ndarray:
+def _pair(readings: Readings, keys: np.ndarray, touches: np.ndarray, share: float) -> np.ndarray:
     """Which readings are merged with the one before; no reading is in two pairs."""
     series = readings.series_of_readings()
     place = np.arange(readings.n_readings) - readings.indptr[series]
     parity = (uniform(keys, 0) < 0.5)[series]
     chosen = touches & ((place + parity) % 2 == 1)
-    return chosen & (uniform(keys[series], place) < share)
+    return np.asarray(chosen & (uniform(keys[series], place) < share))
 
 
 def _imitate(
@@ -167,7 +165,7 @@ def _imitate(
 def _joined_by(
     start: np.ndarray, stop: np.ndarray, touches: np.ndarray, first: np.ndarray, last: np.ndarray
 ) -> np.ndarray:
-    """Which of a series' readings lie in an interval of another, that they tile, not at its start."""
+    """Which readings of a series lie in an interval of another that they tile, not at its start."""
     joined = np.zeros(len(start), np.bool_)
     low, high = np.searchsorted(start, first), np.searchsorted(stop, last)
     for a, b, begin, end in zip(low, high, first, last, strict=True):

@@ -38,12 +38,13 @@ def read_panel(
     series: str = "series",
     value: str = "value",
     decimal: str = ".",
+    signed: bool = False,
 ) -> Panel:
     """Read fine series from a file or dataframe.
 
     A long table has columns series, time, value (and covered, where values were recovered); a wide
     one has a column of times and one column per series. The frequency is that of the times when it
-    is not given.
+    is not given. Values must be nonnegative, unless they are `signed`.
     """
     opened = open_source(source)
     if time not in opened.columns:
@@ -53,9 +54,9 @@ def read_panel(
         )
     try:
         if series in opened.columns and value in opened.columns:
-            cells = _read_long(opened, freq, series, time, value, decimal)
+            cells = _read_long(opened, freq, series, time, value, decimal, signed)
         else:
-            cells = _read_wide(opened, freq, time, decimal)
+            cells = _read_wide(opened, freq, time, decimal, signed)
     except pa.ArrowException as error:
         raise TableError(
             f"{opened.label} holds a column of a kind that cannot be understood: {error}"
@@ -67,7 +68,13 @@ def read_panel(
 
 
 def _read_long(
-    source: Source, freq: str | None, series: str, time: str, value: str, decimal: str
+    source: Source,
+    freq: str | None,
+    series: str,
+    time: str,
+    value: str,
+    decimal: str,
+    signed: bool,
 ) -> Cells:
     covered = ["covered"] if "covered" in source.columns else []
     table, rows = _gather(source, [series, time, value, *covered])
@@ -86,7 +93,7 @@ def _read_long(
         names=encoded.dictionary.take(pa.array(order)),
         codes=rank[np.asarray(encoded.indices)],
         moments=_parse_times(source, table[time], rows, freq),
-        values=_parse_values(source, table[value], value, rows, decimal),
+        values=_parse_values(source, table[value], value, rows, decimal, signed),
     )
     if covered:
         text = pc.utf8_lower(pc.fill_null(table["covered"].cast(pa.string()), ""))
@@ -94,7 +101,7 @@ def _read_long(
     return cells
 
 
-def _read_wide(source: Source, freq: str | None, time: str, decimal: str) -> Cells:
+def _read_wide(source: Source, freq: str | None, time: str, decimal: str, signed: bool) -> Cells:
     columns = sorted(name for name in source.columns if name != time)
     if not columns:
         raise TableError(f"{source.label} has no column of values beside {time!r}.")
@@ -109,7 +116,7 @@ def _read_wide(source: Source, freq: str | None, time: str, decimal: str) -> Cel
         unreadable=np.tile(moments.unreadable, width),
         tz=moments.tz,
     )
-    values = [_parse_values(source, table[name], name, rows, decimal) for name in columns]
+    values = [_parse_values(source, table[name], name, rows, decimal, signed) for name in columns]
     return Cells(pa.array(columns), np.repeat(np.arange(width), n), every, np.concatenate(values))
 
 
@@ -159,15 +166,15 @@ def _parse_times(source: Source, column: pa.Array, rows: np.ndarray, freq: str |
 
 
 def _parse_values(
-    source: Source, column: pa.Array, name: str, rows: np.ndarray, decimal: str
+    source: Source, column: pa.Array, name: str, rows: np.ndarray, decimal: str, signed: bool
 ) -> np.ndarray:
     values, _ = parse_totals(column, decimal)
-    bad = np.flatnonzero(~((values >= 0) & np.isfinite(values)))
+    bad = np.flatnonzero(~(((values >= 0) | signed) & np.isfinite(values)))
     if len(bad):
         text = cell_text(column, int(bad[0]))
         raise TableError(
             f"row {rows[bad[0]]} of {source.label} has {text!r} in column {name!r}; every "
-            "value must be a number, finite and nonnegative "
+            f"value must be a number, finite{'' if signed else ' and nonnegative'} "
             f"({len(bad):,} of this column are not)."
         )
     return values

@@ -98,8 +98,10 @@ def sum_tails(recovery: Recovery, *, together: bool) -> pa.Table:
     if together:
         empty = not len(tails)
         first_end = int(last[tails].min()) if not empty else readings.n_periods
-        names, start, stop = pa.array(["all"]), label(np.array([first_end])), label(
-            np.array([readings.n_periods])
+        names, start, stop = (
+            pa.array(["all"]),
+            label(np.array([first_end])),
+            label(np.array([readings.n_periods])),
         )
         return pa.table({"group": names, "start": start, "end": stop, **columns})
     names = readings.names.take(pa.array(tails))
@@ -115,9 +117,7 @@ def _ask_tails(
     places = np.concatenate([[0], np.cumsum(has)])
     slot = first + np.flatnonzero(has) if alone else np.zeros(int(has.sum()), np.int64)
     nothing = np.zeros(int(has.sum()))
-    return Asking(
-        first, part, Asked(places, last[has], end[has]), slot, nothing, nothing + np.inf
-    )
+    return Asking(first, part, Asked(places, last[has], end[has]), slot, nothing, nothing + np.inf)
 
 
 def group_series(readings: Readings, by: Any) -> tuple[pa.Array, np.ndarray]:
@@ -158,9 +158,7 @@ def read_groups(path: Path) -> dict[str, str]:
             )
     groups: dict[str, str] = {}
     for table in source.texts():
-        groups |= dict(
-            zip(table["series"].to_pylist(), table["group"].to_pylist(), strict=True)
-        )
+        groups |= dict(zip(table["series"].to_pylist(), table["group"].to_pylist(), strict=True))
     return groups
 
 
@@ -172,7 +170,11 @@ def _parts(readings: Readings) -> Iterator[tuple[int, Readings]]:
 
 
 def _table(
-    label: str, names: pa.Array, readings: Readings, cuts: np.ndarray, columns: dict[str, np.ndarray]
+    label: str,
+    names: pa.Array,
+    readings: Readings,
+    cuts: np.ndarray,
+    columns: dict[str, np.ndarray],
 ) -> pa.Table:
     n, count = len(names), len(cuts) - 1
     every = pa.array(np.tile(np.arange(count), n))

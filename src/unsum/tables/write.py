@@ -94,7 +94,10 @@ def long_table(part: Readings, values: np.ndarray, bounds: Bounds | None = None)
         "covered": pa.array(part.covered().ravel()),
     }
     if bounds is not None:
-        columns |= {"lower": pa.array(bounds.lower.ravel()), "upper": pa.array(bounds.upper.ravel())}
+        columns |= {
+            "lower": pa.array(bounds.lower.ravel()),
+            "upper": pa.array(bounds.upper.ravel()),
+        }
     return pa.table(columns)
 
 
