@@ -1,9 +1,9 @@
 """Where learning begins: the mean of the smoothest series, and a stationary covariance.
 
 The covariance is a sum of simple ones: white noise, and memories of growing length, rough and
-smooth. Their weights make the readings most likely. What no reading can show (how a total splits within it)
-then follows from what they do show at longer lags; where even that leaves a choice, longer memories
-have the benefit of the doubt.
+smooth. Their weights make the readings most likely. What no reading can show (how a total splits
+within it) then follows from what they do show at longer lags; where even that leaves a choice,
+longer memories have the benefit of the doubt.
 """
 
 from __future__ import annotations
