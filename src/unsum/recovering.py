@@ -76,8 +76,13 @@ def _describe(method: Method) -> dict[str, Any]:
 
 def _assess(readings: Readings, method: Method, fit: Any, threads: int | None) -> Any:
     from unsum.intervals import assess_panel
-    from unsum.methods.panel import PanelFit, PanelModel
+    from unsum.methods.panel import MAX_PERIODS, PanelFit, PanelModel
 
+    if readings.n_periods > MAX_PERIODS:
+        raise ParameterError(
+            f"intervals are given for up to {MAX_PERIODS} periods, these are "
+            f"{readings.n_periods}; use a coarser step."
+        )
     if isinstance(method, PanelModel) and isinstance(fit, PanelFit):
         return assess_panel(readings, method, fit, threads)
     why = f": {fit.why}" if getattr(fit, "why", None) else ", it has no model of what it misses"

@@ -41,6 +41,8 @@ _HOMES = {
     "Population": "unsum.population.model",
     "Readings": "unsum.readings",
     "Recovery": "unsum.recovery",
+    "StagedFit": "unsum.methods.panel",
+    "Stages": "unsum.population.stages",
     "Uncertainty": "unsum.intervals",
 }
 _LEFT_OUT = ("sample", "threads")  # not needed any more

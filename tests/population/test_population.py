@@ -293,6 +293,3 @@ def test_settings_are_checked():
     ):
         with pytest.raises(ParameterError, match=message):
             PanelModel(**settings)
-    readings = Readings.from_arrays([0], [0], [2500], [1.0], n_series=1, n_periods=2500)
-    with pytest.raises(ParameterError, match="up to 2000 periods, these are 2500"):
-        recover(readings, "panel")

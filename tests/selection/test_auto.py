@@ -99,10 +99,10 @@ def test_without_neighbours_auto_says_that_it_cannot_compare():
     assert recovery.candidates == []
 
 
-def test_long_grids_leave_the_panel_model_out():
-    readings = random_readings(1, n_series=5, n_periods=2500)
-    assert [name for name, _ in Auto()._methods(readings.n_periods)] == ["even", "denton"]
-    assert recover(readings).method in ("even", "denton")
+def test_on_long_grids_the_panel_model_comes_in_stages():
+    names = [name for name, _ in Auto()._methods(2500)]
+    assert names == ["even", "denton", "panel"]
+    assert len(Auto()._methods(10**6)) == 2
 
 
 def test_settings_are_checked():

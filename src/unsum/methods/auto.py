@@ -11,8 +11,9 @@ from unsum.errors import ParameterError, require_count
 from unsum.methods import Fit, Method, Progress
 from unsum.methods.denton import Denton
 from unsum.methods.even import Even
-from unsum.methods.panel import MAX_PERIODS, PanelModel
+from unsum.methods.panel import MAX_PERIODS, PanelFit, PanelModel
 from unsum.population.learn import STEPS
+from unsum.population.stages import MAX_BLOCKS, MAX_WINDOW
 from unsum.readings import Readings
 from unsum.selection.merging import sample_readings
 
@@ -74,9 +75,13 @@ class Auto:
         why = f"it split merged readings best: {scores}"
         table = [each.to_dict() for each in candidates]
         panels = [each for each in candidates if isinstance(each.method, PanelModel)]
-        if not panels:
-            return AutoFit(best.method.fit(readings, threads), best.method.name, why, table)
+        if not panels or readings.n_periods > MAX_PERIODS:
+            method = best.method
+            if isinstance(method, PanelModel):
+                method = method.with_steps(STEPS)
+            return AutoFit(method.fit(readings, threads), method.name, why, table)
         learned = cast(PanelModel, panels[0].method).with_steps(STEPS).fit(readings, threads)
+        assert isinstance(learned, PanelFit)
         fit = learned if best is panels[0] else best.method.fit(readings, threads)
         uncertainty = assess(learned, best.trials, panels[0].trials)
         judged = learned.take(places) if fit is learned else fit
@@ -86,22 +91,24 @@ class Auto:
 
     def _methods(self, n_periods: int) -> list[tuple[str, Method]]:
         methods: list[tuple[str, Method]] = [("even", Even()), ("denton", Denton())]
-        if n_periods <= MAX_PERIODS:
-            given = (
-                {"": None}
-                if self.indicators is None
-                else {", indicators": self.indicators, "": None}
+        if n_periods > MAX_BLOCKS * MAX_WINDOW:
+            return methods
+        if n_periods > MAX_PERIODS:
+            model = PanelModel(steps=TRIAL_STEPS, seed=self.seed)
+            return [*methods, ("panel", model)]
+        given = {"": None}
+        if self.indicators is not None:
+            given = {", indicators": self.indicators, "": None}
+        methods += [
+            (
+                f"panel (shrinkage {value}{label})",
+                PanelModel(
+                    shrinkage=value, steps=TRIAL_STEPS, indicators=indicators, seed=self.seed
+                ),
             )
-            methods += [
-                (
-                    f"panel (shrinkage {value}{label})",
-                    PanelModel(
-                        shrinkage=value, steps=TRIAL_STEPS, indicators=indicators, seed=self.seed
-                    ),
-                )
-                for label, indicators in given.items()
-                for value in SHRINKAGES
-            ]
+            for label, indicators in given.items()
+            for value in SHRINKAGES
+        ]
         return methods
 
 

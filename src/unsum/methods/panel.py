@@ -13,9 +13,10 @@ from unsum.indicators import Indicators, make_indicators
 from unsum.methods import Progress
 from unsum.population.learn import SHRINKAGE, STEPS, learn_population
 from unsum.population.model import Population
+from unsum.population.stages import Stages, learn_windows
 from unsum.readings import Readings
 
-MAX_PERIODS = 2000  # the covariance has the square of it
+MAX_PERIODS = 2000  # of one population; longer grids are cut into blocks and windows
 MAX_VALUES = 1_000_000  # of the series that the population is learned from
 
 
@@ -59,13 +60,10 @@ class PanelModel:
 
     def fit(
         self, readings: Readings, threads: int | None = None, progress: Progress | None = None
-    ) -> PanelFit:
+    ) -> PanelFit | StagedFit:
         n_periods = readings.n_periods
         if n_periods > MAX_PERIODS:
-            raise ParameterError(
-                f"method 'panel' handles up to {MAX_PERIODS} periods, these are {n_periods}; use a "
-                "coarser step, or another method."
-            )
+            return self._fit_stages(readings, threads)
         useful = np.maximum.reduceat(readings.total, readings.indptr[:-1]) > 0
         if not useful.any():
             zeros = np.zeros((n_periods, n_periods))
@@ -87,6 +85,34 @@ class PanelModel:
         history = {"objective": -np.array(learned.likelihood), "residual": np.empty(0)}
         reason = f"the population was learned from {sample.n_series:,} series in {self.steps} steps"
         return PanelFit(learned.population, levels, history, reason, sample)
+
+    def _fit_stages(self, readings: Readings, threads: int | None) -> StagedFit:
+        """First by blocks, then within windows."""
+        if self.indicators is not None:
+            raise ParameterError(
+                f"indicators work up to {MAX_PERIODS} periods, these are {readings.n_periods}; "
+                "use a coarser step."
+            )
+        season = self.season or readings.calendar.frequency.season
+        stages = Stages.choose(readings.n_periods, season)
+        by_blocks = stages.coarsen(readings)
+        model = replace(self, season=7 if season > 1 and stages.block == season else 1)
+        blocks = model.fit(by_blocks, threads)
+        if not np.any(readings.total > 0):
+            return StagedFit(stages, blocks, [], blocks.stop_reason)
+
+        def fill_blocks(places: np.ndarray) -> np.ndarray:
+            return fill_exactly(blocks.take(places), 0, by_blocks.take(places))
+
+        windows = learn_windows(
+            readings, stages, fill_blocks, shrinkage=self.shrinkage,
+            season=season if stages.window > season else 1, seed=self.seed, threads=threads,
+        )  # fmt: skip
+        reason = (
+            f"{blocks.stop_reason}, by blocks of {stages.block} periods; {len(windows)} "
+            f"populations of windows of {stages.window}"
+        )
+        return StagedFit(stages, blocks, windows, reason)
 
     def _indicators(self, readings: Readings) -> Indicators | None:
         if self.indicators is None:
@@ -122,3 +148,55 @@ class PanelFit:
             population.noises(part), *population.sums, values,
         )  # fmt: skip
         values *= level[:, None]
+
+
+@dataclass
+class StagedFit:
+    """The population of blocks, and those of windows of blocks, of a long grid."""
+
+    stages: Stages
+    blocks: PanelFit
+    windows: list[Population]
+    stop_reason: str
+
+    profiles: ClassVar[None] = None
+    weights: ClassVar[None] = None
+
+    @property
+    def history(self) -> dict[str, np.ndarray]:
+        return self.blocks.history
+
+    def fill(self, first: int, part: Readings, values: np.ndarray) -> None:
+        from unsum.kernels.gaussian import condition_rows
+
+        stages = self.stages
+        blocks = fill_exactly(self.blocks, first, stages.coarsen(part))
+        groups = np.array_split(stages.begins, max(1, len(self.windows)))
+        for population, begins in zip(self.windows, groups, strict=False):
+            for begin in begins:
+                seen, _ = stages.look(part, blocks, int(begin))
+                own = np.diff(seen.indptr) > 0
+                level = np.zeros(part.n_series)
+                usable = seen.take(np.flatnonzero(own))
+                level[own] = population.levels(usable)
+                found = np.empty((usable.n_series, stages.window))
+                condition_rows(
+                    usable.indptr, usable.start, usable.stop,
+                    population.scale(usable, level[own]), population.noises(usable),
+                    *population.sums, found,
+                )  # fmt: skip
+                end = min(int(begin) + stages.window, part.n_periods)
+                values[:, begin:end] = 0.0
+                values[own, begin:end] = (found * level[own, None])[:, : end - int(begin)]
+        if not self.windows:
+            values[:] = 0.0
+
+
+def fill_exactly(fit: PanelFit, first: int, part: Readings) -> np.ndarray:
+    """Conditional means that are nonnegative and meet their readings."""
+    from unsum.kernels.totals import meet_totals
+
+    values = np.empty((part.n_series, part.n_periods))
+    fit.fill(first, part, values)
+    meet_totals(*part.arrays, part.active, values)
+    return values

@@ -15,12 +15,14 @@ from unsum.draws import name_keys, sample_series, uniform
 from unsum.errors import ParameterError
 from unsum.findings import Findings
 from unsum.methods.nmf import levels
+from unsum.methods.panel import MAX_PERIODS
 from unsum.readings import Readings
 
 SHARE = 0.5  # of the pairs that could be merged, of the series that could imitate others
 LEFT_OUT = 0.25  # of the series lose their first or their last reading
 FEWEST = 4  # imitating series that can tell anything
 MAX_READINGS = 8_000  # of the series that methods are judged by
+MAX_OF_LONG = 100_000  # the same on long grids, where a reading costs less
 
 
 @dataclass(frozen=True)
@@ -71,9 +73,10 @@ def sample_readings(readings: Readings, seed: int) -> np.ndarray:
     """
     counts = np.diff(readings.indptr)
     cost = int(np.sum(np.where(counts == readings.n_periods, 1, counts)))
-    if cost <= MAX_READINGS:
+    most = MAX_READINGS if readings.n_periods <= MAX_PERIODS else MAX_OF_LONG
+    if cost <= most:
         return np.arange(readings.n_series)
-    size = max(1, readings.n_series * MAX_READINGS // cost)
+    size = max(1, readings.n_series * most // cost)
     return sample_series(readings.names, size, seed)
 
 

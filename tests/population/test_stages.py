@@ -1,0 +1,145 @@
+"""Long grids: blocks, windows of blocks, and what finely read series teach the others."""
+
+import numpy as np
+import pytest
+
+import unsum
+from tests.problems import random_readings
+from unsum.aggregation import AtRandom, Periodic, aggregate
+from unsum.errors import ParameterError
+from unsum.methods.panel import StagedFit
+from unsum.panel import Panel
+from unsum.population.stages import Stages
+from unsum.readings import Readings
+from unsum.recovering import recover
+
+DAY = 12
+
+
+def days_of_series(seed=0, n_series=40, n_days=200):
+    """Two kinds of days, mixed differently in every series, on a grid of `DAY` periods a day."""
+    rng = np.random.default_rng(seed)
+    kinds = np.array([[1, 1, 1, 2, 4, 6, 6, 4, 2, 1, 1, 1], [3, 2, 1, 1, 1, 1, 1, 2, 3, 5, 6, 4.0]])
+    share = rng.random((n_series, 1))
+    shape = share * kinds[0] + (1 - share) * kinds[1]
+    days = np.exp(np.cumsum(rng.normal(0, 0.05, (n_series, n_days)), axis=1))
+    values = (days[:, :, None] * shape[:, None, :]).reshape(n_series, -1)
+    return values * (1 + 0.1 * rng.random(values.shape))
+
+
+def mixed_readings(values, fine, length):
+    """Every period of some series; the others over stretches of a given length."""
+    rows = []
+    for n, own in enumerate(values):
+        every = 1 if fine[n] else length
+        starts = np.arange(0, len(own), every)
+        stops = np.minimum(starts + every, len(own))
+        totals = np.add.reduceat(own, starts)
+        rows += [(n, a, b, t) for a, b, t in zip(starts, stops, totals, strict=True)]
+    series, start, stop, total = (np.array(column) for column in zip(*rows, strict=True))
+    return Readings.from_arrays(
+        series, start, stop, total, n_series=len(values), n_periods=values.shape[1]
+    )
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_readings_by_blocks_keep_their_sums(seed):
+    readings = random_readings(seed, n_series=9, n_periods=60, coverage=0.7)
+    stages = Stages(60, 6, 18)
+    blocks = stages.coarsen(readings)
+    assert blocks.n_periods == 10
+    assert (np.diff(blocks.indptr) >= 1).all()
+    for n in range(9):
+        own = slice(blocks.indptr[n], blocks.indptr[n + 1])
+        start, stop = blocks.start[own], blocks.stop[own]
+        assert (start < stop).all()
+        assert (stop[:-1] <= start[1:]).all()
+        mine = slice(readings.indptr[n], readings.indptr[n + 1])
+        whole = readings.total[mine].sum()
+        touching = (readings.start[mine][1:] == readings.stop[mine][:-1]).all()
+        edges = np.round(readings.start[mine][0] / 6) < np.round(readings.stop[mine][-1] / 6 - 1e-9)
+        if touching and edges:
+            assert blocks.total[own].sum() <= whole * (1 + 1e-12)
+
+
+def test_readings_at_the_edges_of_blocks_are_kept_as_they_are():
+    values = days_of_series(n_series=5, n_days=6)
+    stages = Stages(72, 12, 36)
+    daily = mixed_readings(values, np.zeros(5, bool), 12)
+    hourly = mixed_readings(values, np.ones(5, bool), 12)
+    for readings in (daily, hourly):
+        blocks = stages.coarsen(readings)
+        assert blocks.n_readings == 30
+        np.testing.assert_allclose(blocks.total.reshape(5, 6), values.reshape(5, 6, 12).sum(2))
+
+
+def test_a_window_has_own_readings_and_the_blocks_they_leave_free():
+    readings = Readings.from_arrays(
+        [0, 0, 0, 0, 1], [0, 4, 13, 24, 0], [4, 8, 15, 40, 48], [1.0, 2.0, 3.0, 4.0, 9.0],
+        n_series=2, n_periods=48,
+    )  # fmt: skip
+    stages = Stages(48, 8, 24)
+    blocks = np.arange(12.0).reshape(2, 6)
+    seen, own = stages.look(readings, blocks, 0)
+    assert own.tolist() == [3, 0]
+    first = slice(seen.indptr[0], seen.indptr[1])
+    assert seen.start[first].tolist() == [0, 4, 13, 16]
+    assert seen.stop[first].tolist() == [4, 8, 15, 24]
+    assert seen.total[first].tolist() == [1.0, 2.0, 3.0, 2.0]
+    second = slice(seen.indptr[1], seen.indptr[2])
+    assert seen.total[second].tolist() == [6.0, 7.0, 8.0]
+    later, own = stages.look(readings, blocks, 24)
+    assert own.tolist() == [0, 0]
+    assert later.total.tolist() == [3.0, 4.0, 5.0, 9.0, 10.0, 11.0]
+
+
+@pytest.mark.parametrize("length", [DAY, 30 * DAY])
+def test_finely_read_series_teach_the_day_to_the_others(length):
+    values = days_of_series()
+    fine = np.arange(40) % 4 == 0
+    readings = mixed_readings(values, fine, length)
+    recovery = recover(readings, "panel", season=DAY)
+    assert isinstance(recovery.fit, StagedFit)
+    assert recovery.fit.stages.block == DAY
+    gaps = [
+        np.linalg.norm(each.values[~fine] - values[~fine])
+        for each in (recovery, recover(readings, "even"))
+    ]
+    assert gaps[0] < 0.85 * gaps[1]
+    again = recover(readings, "panel", season=DAY, threads=1)
+    assert np.array_equal(recovery.values, again.values)
+    first = [recovery.values_of(low, readings[low : low + 8]) for low in range(0, 40, 8)]
+    assert np.array_equal(np.concatenate(first), recovery.values)
+
+
+def test_auto_chooses_on_long_grids_too(tmp_path):
+    values = days_of_series()
+    readings = mixed_readings(values, np.arange(40) % 4 == 0, 10 * DAY)
+    recovery = recover(readings)
+    assert recovery.method == "panel"
+    assert recovery.expected_error is None
+    with pytest.raises(ParameterError, match="intervals are given for up to 2000 periods"):
+        recover(readings, interval=0.9)
+    recovery.save(tmp_path / "long.unsum")
+    assert np.array_equal(unsum.load(tmp_path / "long.unsum").values, recovery.values)
+
+
+@pytest.mark.parametrize("scheme", [AtRandom(40), Periodic(7), Periodic(500)])
+def test_any_readings_on_a_long_grid_are_met(scheme):
+    rng = np.random.default_rng(1)
+    truth = Panel.from_values(rng.gamma(1.0, 1.0, (6, 2300)))
+    readings = aggregate(truth, scheme)
+    recovery = recover(readings, "panel")
+    sums = aggregate(Panel.from_values(recovery.values), readings).total
+    np.testing.assert_allclose(sums, readings.total, rtol=1e-9)
+    zeros = readings.with_totals(np.zeros(readings.n_readings))
+    assert not recover(zeros, "panel").values[readings.covered()].any()
+
+
+def test_grids_that_are_too_long_are_refused():
+    readings = Readings.from_arrays([0], [0], [5], [1.0], n_series=1, n_periods=800_000)
+    with pytest.raises(ParameterError, match="up to 700,000 periods, these are 800,000"):
+        recover(readings, "panel")
+    values = Panel.from_values(np.ones((2, 2100)))
+    with pytest.raises(ParameterError, match="indicators work up to 2000"):
+        recover(aggregate(values, Periodic(7)), "panel", indicators=np.ones(2100))
