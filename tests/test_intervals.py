@@ -197,6 +197,31 @@ def test_estimated_readings_inform_but_do_not_bind():
         np.testing.assert_allclose(bound, soft.total, rtol=1e-9)
 
 
+def test_a_diagnosis_tells_where_the_answer_comes_from():
+    truth = simulate(5)
+    shares = {}
+    for every in (1, 3, 12):
+        recovery = recover(aggregate(truth, AtRandom(every, ends=True)), interval=0.9)
+        table = recovery.diagnosis(backend="pyarrow")
+        assert table.column_names == ["series", "own", "panel", "open"]
+        parts = np.array([table[name] for name in ("own", "panel", "open")])
+        np.testing.assert_allclose(parts.sum(axis=0), 1.0)
+        assert parts.min() > -1e-9
+        shares[every] = parts.mean(axis=1)
+    np.testing.assert_allclose(shares[1], [1.0, 0.0, 0.0], atol=1e-6)
+    assert shares[3][0] > shares[12][0]
+    assert shares[3][2] < shares[12][2]
+    assert shares[12][1] > 0.05
+    with pytest.raises(ParameterError, match="no model to tell sources by"):
+        recover(random_readings(1), "even").diagnosis()
+
+
+def test_hidden_rhythms_are_said():
+    truth = simulate(5)
+    assert recover(aggregate(truth, Periodic(6)), "even").hides_a_rhythm
+    assert not recover(aggregate(truth, AtRandom(6)), "even").hides_a_rhythm
+
+
 def test_intervals_are_asked_for_with_sense():
     readings = random_readings(1)
     for wrong in (0, 1, 1.5, "wide"):

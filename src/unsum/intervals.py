@@ -15,6 +15,7 @@ import numpy as np
 
 from unsum.methods.panel import PanelFit, PanelModel
 from unsum.panel import sum_between
+from unsum.population.model import Population, average_diagonals
 from unsum.population.uncertainty import Asked, Doubtful
 from unsum.readings import Readings
 from unsum.selection.calibrating import Calibration, calibrate
@@ -109,6 +110,23 @@ class Uncertainty:
         alone = unit * np.sqrt(own + shared) * reach
         gaussian = float(norm.ppf((1 + interval) / 2)) * deviation
         return _within(sums, np.where(counts == 1, alone, gaussian), least, most)
+
+    def sources(self, first: int, part: Readings) -> np.ndarray:
+        """The shares of the variance of each series that are its own, the panel's, and open."""
+        population = self.doubtful.population
+        levels = self.levels[first : first + part.n_series]
+        asked = Asked.between(np.arange(part.n_periods + 1), part.n_series)
+        curve = population.mean - population.mean.mean()
+        dateless = average_diagonals(population.covariance + np.outer(curve, curve))
+        flat = Population(np.full(len(curve), population.mean.mean()), dateless)
+        whole = float(np.trace(dateless))
+        left = []
+        for each in (flat, population):
+            known = Doubtful(each, np.zeros(dateless.shape))
+            variance = known.ask(part, levels, asked).variance
+            left.append(variance.reshape(part.n_series, -1).sum(axis=1) / max(whole, 1e-300))
+        own, open_ = 1 - np.minimum(left[0], 1.0), np.minimum(left[1], left[0])
+        return np.column_stack([own, 1 - own - open_, open_])
 
     def expected_error(self, readings: Readings, values: np.ndarray) -> float:
         """The mean-normalised error over covered periods to expect of recovered values."""

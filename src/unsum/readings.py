@@ -242,6 +242,18 @@ class Readings:
         return digest.hexdigest()
 
 
+def describe_dates(readings: Readings) -> str:
+    """How fine the readings are, in words."""
+    lengths = readings.stop - readings.start
+    covered = float(lengths.sum()) / (readings.n_series * readings.n_periods)
+    single = float(np.mean(lengths == 1))
+    text = (
+        f"a reading spans {np.median(lengths):g} periods in the median, {lengths.min()} to "
+        f"{lengths.max()}; {covered:.0%} of all periods are covered"
+    )
+    return text + (f", {single:.0%} of the readings are single periods" if single else "")
+
+
 def read_readings(
     path: str | Path,
     freq: str = "D",

@@ -76,6 +76,15 @@ class Recovery:
         return error
 
     @property
+    def hides_a_rhythm(self) -> bool:
+        """Whether the dates of the readings hide a shape, so that errors may be larger than said.
+
+        Finely read series, where there are some, show it all the same.
+        """
+        codes = {"no-weekly-shape", "no-daily-shape", "hidden-rhythm"}
+        return bool(codes & {finding.code for finding in self.findings})
+
+    @property
     def candidates(self) -> list[dict[str, Any]]:
         """What `auto` tried: score and standard error of each candidate, best first."""
         return list(getattr(self.fit, "candidates", ()))
@@ -177,6 +186,18 @@ class Recovery:
         table = sum_series(self, cuts) if by is None else sum_groups(self, cuts, by)
         return to_native(table, backend or self.readings.backend)
 
+    def diagnosis(self, backend: str | None = None) -> Any:
+        """Where the answer comes from, for every series: a table of shares of the variance.
+
+        `own` is what its own readings tell if nothing is known about dates, `panel` what the other
+        series add, `open` what stays unknown. Where a rhythm is hidden, `open` is what the model
+        takes for it. For recoveries with intervals.
+        """
+        from unsum.tables.frames import to_native
+        from unsum.tables.sums import tell_sources
+
+        return to_native(tell_sources(self), backend or self.readings.backend)
+
     def with_interval(self, interval: float | None) -> Recovery:
         """The same recovery with other intervals, or with none."""
         if interval is not None:
@@ -223,6 +244,7 @@ class Recovery:
             "seed": self.settings.get("seed"),
             "stop_reason": self.stop_reason,
             "expected_error": self.expected_error,
+            "hides_a_rhythm": self.hides_a_rhythm,
             "interval": self.interval,
             "candidates": self.candidates,
             "readings": self.readings.describe() | {"sha256": self.readings.fingerprint()},

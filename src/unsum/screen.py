@@ -13,6 +13,7 @@ from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 from rich.table import Table
 
 from unsum.findings import Findings
+from unsum.readings import describe_dates
 
 _COLOURS = {"error": "red", "warning": "yellow", "note": "cyan"}
 
@@ -84,6 +85,7 @@ class Screen:
         ]
         if intake.usable is not None:
             facts.append(("usable", repr(intake.usable)))
+            facts.append(("dates", describe_dates(intake.usable)))
         verdict = "nothing stops recover"
         if findings.errors:
             verdict = "recover stops here"

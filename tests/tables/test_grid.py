@@ -111,7 +111,7 @@ def test_steps_of_several_days_follow_the_phase_that_most_readings_share(tmp_pat
 
 def test_readings_of_whole_weeks_cannot_show_the_week():
     def frame(days):
-        starts = pd.date_range("2024-01-03", periods=8, freq=f"{days}D")
+        starts = pd.date_range("2024-01-03", periods=13, freq=f"{days}D")
         return pd.DataFrame({"series": "a", "start": starts[:-1], "end": starts[1:], "total": 1.0})
 
     assert "no-weekly-shape" in check(frame(7)).codes
@@ -119,6 +119,9 @@ def test_readings_of_whole_weeks_cannot_show_the_week():
     assert "no-weekly-shape" in check(frame(7), "h", tz="Europe/Paris").codes
     assert "no-weekly-shape" not in check(frame(10)).codes
     assert "no-weekly-shape" not in check(frame(7), "W").codes
+    assert "no-daily-shape" in check(frame(10), "h").codes
+    assert "hidden-rhythm" in check(frame(10)).codes
+    assert "hidden-rhythm" not in check(frame(7)).codes
 
 
 def test_a_wrong_year_is_named_before_it_makes_a_huge_grid(tmp_path):

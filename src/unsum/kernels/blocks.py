@@ -63,7 +63,11 @@ def window_readings(
             used = False
             while d < indptr[n + 1] and start[d] < high:
                 if stop[d] - start[d] <= block and start[d] >= begin and stop[d] <= end:
-                    first[made], last[made], sums[made] = start[d] - begin, stop[d] - begin, total[d]
+                    first[made], last[made], sums[made] = (
+                        start[d] - begin,
+                        stop[d] - begin,
+                        total[d],
+                    )
                     made += 1
                     mine += 1
                     used = True

@@ -88,6 +88,8 @@ class Job:
         if error is None:
             return []
         text = f"an error of about {error:.1%} of a series' mean, over covered periods"
+        if self.recovery.hides_a_rhythm:
+            text += "; more if there is a rhythm that these dates hide"
         return [("expect", text)]
 
     def _unbilled(self) -> list[tuple[str, str]]:

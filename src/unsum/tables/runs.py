@@ -8,12 +8,13 @@ from itertools import pairwise
 import numpy as np
 import pyarrow as pa
 
-from unsum.calendar import WEEK, Calendar
+from unsum.calendar import DAY, WEEK, Calendar
 from unsum.findings import MAX_DETAILS
 from unsum.tables.ledger import Ledger, count
 from unsum.tables.rows import Options
 
 AGREEMENT = 1e-9  # duplicates whose totals differ by less are one reading
+MANY = 10  # readings, before a common length means anything
 ABSURD = 1000.0
 SERIES_AT_ONCE = 1 << 16
 SLICE = 1 << 20
@@ -70,7 +71,7 @@ def judge_runs(runs: Runs, series_of_rows: np.ndarray, options: Options, ledger:
         _judge_gaps(runs, options, ledger)
         if options.with_totals:
             _judge_levels(runs, ledger)
-        _judge_week(runs, ledger)
+        _judge_shapes(runs, ledger)
     return runs
 
 
@@ -263,18 +264,37 @@ def _absurd(runs: Runs, heads: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     return np.concatenate(found), np.concatenate(times)
 
 
-def _judge_week(runs: Runs, ledger: Ledger) -> None:
-    """Readings of whole weeks sum the shape of the week away, whatever their dates."""
+def _judge_shapes(runs: Runs, ledger: Ledger) -> None:
+    """Readings of whole weeks, days, or g periods sum the shape of these away, at any dates."""
     calendar = runs.calendar
-    if not 0 < calendar.frequency.step < WEEK:
-        return
-    phase = calendar.walls % WEEK
-    if calendar.walls[-1] - calendar.walls[0] >= 2 * WEEK and all(
+    frequency = calendar.frequency
+    for step, code, name, parts in (
+        (WEEK, "no-weekly-shape", "week", "days"), (DAY, "no-daily-shape", "day", "parts"),
+    ):  # fmt: skip
+        if 0 < frequency.step < step and _all_span(runs, step):
+            ledger.add(
+                code,
+                f"these readings cannot show the shape of a {name}: every one of them spans whole "
+                f"{name}s, so how a {name} is divided into its {parts} is left to the method.",
+            )
+            return
+    common = 0
+    for low in range(0, len(runs.start), SLICE):
+        lengths = runs.stop[low : low + SLICE] - runs.start[low : low + SLICE]
+        common = int(np.gcd(common, np.gcd.reduce(lengths)))
+    if common > 1 and len(runs.start) >= MANY and calendar.n_periods >= 2 * common:
+        ledger.add(
+            "hidden-rhythm",
+            f"every reading spans a multiple of {common} periods, so a rhythm that repeats after "
+            f"{common} periods cannot be seen in them, whatever their dates.",
+        )
+
+
+def _all_span(runs: Runs, step: int) -> bool:
+    """Whether all readings begin and end at the same moment of a week, or of a day."""
+    walls = runs.calendar.walls
+    phase = walls % step
+    return bool(walls[-1] - walls[0] >= 2 * step) and all(
         (phase[runs.stop[low : low + SLICE]] == phase[runs.start[low : low + SLICE]]).all()
         for low in range(0, len(runs.start), SLICE)
-    ):
-        ledger.add(
-            "no-weekly-shape",
-            "these readings cannot show a weekly shape: every one of them spans whole weeks, so "
-            "how a week is divided into its days is left to the method.",
-        )
+    )

@@ -110,6 +110,18 @@ def sum_tails(recovery: Recovery, *, together: bool) -> pa.Table:
     )
 
 
+def tell_sources(recovery: Recovery) -> pa.Table:
+    """The shares of each series that are its own readings', the panel's, and open."""
+    if recovery.uncertainty is None:
+        raise ParameterError(
+            f"this recovery by {recovery.method!r} has no model to tell sources by; recover with "
+            "method 'auto', or with 'panel' and an interval."
+        )
+    shares = [recovery.uncertainty.sources(*each) for each in _parts(recovery.readings)]
+    own, panel, left = np.concatenate(shares).T
+    return pa.table({"series": recovery.readings.names, "own": own, "panel": panel, "open": left})
+
+
 def _ask_tails(
     first: int, part: Readings, last: np.ndarray, end: np.ndarray, *, alone: bool
 ) -> Asking:
