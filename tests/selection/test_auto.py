@@ -4,7 +4,6 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from tests.problems import random_readings
 from unsum.aggregation import AtRandom, Periodic, aggregate
 from unsum.draws import name_keys, sample_series, uniform
 from unsum.errors import ParameterError

@@ -61,9 +61,14 @@ class PanelModel:
     def fit(
         self, readings: Readings, threads: int | None = None, progress: Progress | None = None
     ) -> PanelFit | StagedFit:
-        n_periods = readings.n_periods
-        if n_periods > MAX_PERIODS:
+        if readings.n_periods > MAX_PERIODS:
             return self._fit_stages(readings, threads)
+        return self._fit_at_once(readings, threads, progress)
+
+    def _fit_at_once(
+        self, readings: Readings, threads: int | None = None, progress: Progress | None = None
+    ) -> PanelFit:
+        n_periods = readings.n_periods
         useful = np.maximum.reduceat(readings.total, readings.indptr[:-1]) > 0
         if not useful.any():
             zeros = np.zeros((n_periods, n_periods))
@@ -97,7 +102,7 @@ class PanelModel:
         stages = Stages.choose(readings.n_periods, season)
         by_blocks = stages.coarsen(readings)
         model = replace(self, season=7 if season > 1 and stages.block == season else 1)
-        blocks = model.fit(by_blocks, threads)
+        blocks = model._fit_at_once(by_blocks, threads)
         if not np.any(readings.total > 0):
             return StagedFit(stages, blocks, [], blocks.stop_reason)
 

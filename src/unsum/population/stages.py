@@ -44,7 +44,7 @@ class Stages:
                 f"method 'panel' handles up to {MAX_BLOCKS * MAX_WINDOW:,} periods, these are "
                 f"{n_periods:,}; use a coarser step, or another method."
             )
-        block = season if season > 1 else 1
+        block = max(1, season)
         if -(-n_periods // block) > MAX_BLOCKS:
             block *= -(-n_periods // (block * MAX_BLOCKS))
         return cls(n_periods, block, block * max(1, min(7, MAX_WINDOW // block)))
