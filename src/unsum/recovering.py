@@ -10,6 +10,7 @@ from unsum.indicators import Indicators, make_indicators
 from unsum.methods import Method, Progress, make_method
 from unsum.readings import Readings, read_readings
 from unsum.recovery import Recovery, require_interval
+from unsum.traits import Traits, make_traits
 
 
 def recover(
@@ -46,6 +47,8 @@ def recover(
         readings = Readings.from_frame(readings)
     if settings.get("indicators") is not None:
         settings["indicators"] = make_indicators(settings["indicators"], readings.calendar)
+    if settings.get("traits") is not None:
+        settings["traits"] = make_traits(settings["traits"])
     chosen = make_method(method, settings)
     if interval is not None:
         require_interval(interval)
@@ -62,6 +65,7 @@ def recover(
         threads=threads,
         interval=interval,
         uncertainty=uncertainty,
+        traits=settings.get("traits"),
     )
 
 
@@ -70,7 +74,11 @@ def _describe(method: Method) -> dict[str, Any]:
     described: dict[str, Any] = {}
     for name in getattr(method, "__dataclass_fields__", ()):
         value = getattr(method, name)
-        described[name] = list(value.names) if isinstance(value, Indicators) else value
+        if isinstance(value, Indicators):
+            value = list(value.names)
+        elif isinstance(value, Traits):
+            value = list(value.columns)
+        described[name] = value
     return described
 
 

@@ -22,6 +22,8 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from unsum.intervals import Bounds, Uncertainty
+    from unsum.population.model import Population
+    from unsum.traits import Traits
 
 TOLERANCE = 1e-9
 
@@ -48,6 +50,7 @@ class Recovery:
     threads: int | None = None
     interval: float | None = None
     uncertainty: Uncertainty | None = field(default=None, repr=False)
+    traits: Traits | None = field(default=None, repr=False)
 
     @property
     def profiles(self) -> np.ndarray | None:
@@ -197,6 +200,20 @@ class Recovery:
         from unsum.tables.sums import tell_sources
 
         return to_native(tell_sources(self), backend or self.readings.backend)
+
+    @property
+    def population(self) -> Population | None:
+        """What was learned of all series, where the method has a population."""
+        if self.uncertainty is not None:
+            return self.uncertainty.doubtful.population
+        return getattr(self.fit, "population", None)
+
+    def predict(self, backend: str | None = None) -> Any:
+        """The long table of the series that have traits but no reading."""
+        from unsum.tables.frames import to_native
+        from unsum.tables.predicted import predict_series
+
+        return to_native(predict_series(self), backend or self.readings.backend)
 
     def with_interval(self, interval: float | None) -> Recovery:
         """The same recovery with other intervals, or with none."""

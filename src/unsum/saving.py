@@ -43,6 +43,7 @@ _HOMES = {
     "Recovery": "unsum.recovery",
     "StagedFit": "unsum.methods.panel",
     "Stages": "unsum.population.stages",
+    "Traits": "unsum.traits",
     "Uncertainty": "unsum.intervals",
 }
 _LEFT_OUT = ("sample", "threads")  # not needed any more

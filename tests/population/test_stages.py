@@ -141,5 +141,5 @@ def test_grids_that_are_too_long_are_refused():
     with pytest.raises(ParameterError, match="up to 700,000 periods, these are 800,000"):
         recover(readings, "panel")
     values = Panel.from_values(np.ones((2, 2100)))
-    with pytest.raises(ParameterError, match="indicators work up to 2000"):
+    with pytest.raises(ParameterError, match="indicators and traits work up to 2000"):
         recover(aggregate(values, Periodic(7)), "panel", indicators=np.ones(2100))

@@ -88,6 +88,13 @@ def recover(
             "temperature; or 'calendar' for weekdays and hours."
         ),
     ] = None,
+    traits: Annotated[
+        str | None,
+        typer.Option(
+            help="auto, panel: a table with a series and numbers or kinds for each, such as its "
+            "tariff; series without readings are then predicted."
+        ),
+    ] = None,
     interval: IntervalOpt = None,
     unbilled: Annotated[
         Path | None, typer.Option(help="Also write what follows the last reading of each series.")
@@ -132,7 +139,7 @@ def recover(
     given = {
         "rank": rank, "update": update, "max_iter": max_iter, "tol": tol, "start": start_from,
         "seed": seed, "lags": lags_of(lags), "rho": rho, "strength": strength_of(strength),
-        "indicators": indicators,
+        "indicators": indicators, "traits": traits,
     }  # fmt: skip
     settings = {name: value for name, value in given.items() if value is not None}
     screen = make_screen(json)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, cast
 
 import numpy as np
 
-from unsum.errors import ParameterError, require_count
+from unsum.errors import require_count
 from unsum.methods import Fit, Method, Progress
 from unsum.methods.denton import Denton
 from unsum.methods.even import Even
@@ -15,7 +15,7 @@ from unsum.methods.panel import MAX_PERIODS, PanelFit, PanelModel
 from unsum.population.learn import STEPS
 from unsum.population.stages import MAX_BLOCKS, MAX_WINDOW
 from unsum.readings import Readings
-from unsum.selection.merging import sample_readings
+from unsum.selection.merging import NothingToMergeError, sample_readings
 
 if TYPE_CHECKING:
     from unsum.intervals import Uncertainty
@@ -34,12 +34,15 @@ class Auto:
         How many times neighbouring readings are merged at random.
     indicators
         What is known about periods, such as temperature; see `unsum.indicators`.
+    traits
+        What is known about series, such as their tariff; see `unsum.traits`.
     seed
         Seed of the merging, and of the sample of series that a large panel is judged by.
     """
 
     folds: int = 2
     indicators: Any = None
+    traits: Any = None
     seed: int = 0
 
     name: ClassVar[str] = "auto"
@@ -67,7 +70,7 @@ class Auto:
                 sample, self._methods(readings.n_periods), folds=self.folds, seed=self.seed,
                 threads=threads, progress=progress,
             )  # fmt: skip
-        except ParameterError as problem:
+        except NothingToMergeError as problem:
             why = f"methods cannot be compared: {problem} Then auto takes denton"
             return AutoFit(Denton().fit(readings), "denton", why)
         best = candidates[0]
@@ -96,17 +99,20 @@ class Auto:
         if n_periods > MAX_PERIODS:
             model = PanelModel(steps=TRIAL_STEPS, seed=self.seed)
             return [*methods, ("panel", model)]
-        given = {"": None}
-        if self.indicators is not None:
-            given = {", indicators": self.indicators, "": None}
+        sides: dict[str, dict[str, Any]] = {"": {}}
+        for name in ("traits", "indicators"):
+            if getattr(self, name) is not None:
+                more = {
+                    f"{label}, {name}": side | {name: getattr(self, name)}
+                    for label, side in sides.items()
+                }
+                sides |= more
         methods += [
             (
                 f"panel (shrinkage {value}{label})",
-                PanelModel(
-                    shrinkage=value, steps=TRIAL_STEPS, indicators=indicators, seed=self.seed
-                ),
+                PanelModel(shrinkage=value, steps=TRIAL_STEPS, seed=self.seed, **side),
             )
-            for label, indicators in given.items()
+            for label, side in sides.items()
             for value in SHRINKAGES
         ]
         return methods

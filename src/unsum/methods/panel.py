@@ -15,6 +15,7 @@ from unsum.population.learn import SHRINKAGE, STEPS, learn_population
 from unsum.population.model import Population
 from unsum.population.stages import Stages, learn_windows
 from unsum.readings import Readings
+from unsum.traits import make_traits
 
 MAX_PERIODS = 2000  # of one population; longer grids are cut into blocks and windows
 MAX_VALUES = 1_000_000  # of the series that the population is learned from
@@ -35,6 +36,8 @@ class PanelModel:
         shorter steps, and none (1) for other steps.
     indicators
         What is known about periods, such as temperature; see `unsum.indicators`.
+    traits
+        What is known about series, such as their tariff; see `unsum.traits`.
     seed
         Seed of the sample of series that a large population is learned from.
     """
@@ -43,6 +46,7 @@ class PanelModel:
     steps: int = STEPS
     season: int | None = None
     indicators: Any = None
+    traits: Any = None
     seed: int = 0
 
     name: ClassVar[str] = "panel"
@@ -83,8 +87,9 @@ class PanelModel:
         learned = learn_population(
             sample, shrinkage=self.shrinkage, steps=self.steps,
             season=self.season or readings.calendar.frequency.season,
-            indicators=self._indicators(readings), seed=self.seed, threads=threads,
-            progress=progress,
+            indicators=self._indicators(readings),
+            traits=None if self.traits is None else make_traits(self.traits), seed=self.seed,
+            threads=threads, progress=progress,
         )  # fmt: skip
         levels = learned.population.levels(readings)
         history = {"objective": -np.array(learned.likelihood), "residual": np.empty(0)}
@@ -93,10 +98,10 @@ class PanelModel:
 
     def _fit_stages(self, readings: Readings, threads: int | None) -> StagedFit:
         """First by blocks, then within windows."""
-        if self.indicators is not None:
+        if self.indicators is not None or self.traits is not None:
             raise ParameterError(
-                f"indicators work up to {MAX_PERIODS} periods, these are {readings.n_periods}; "
-                "use a coarser step."
+                f"indicators and traits work up to {MAX_PERIODS} periods, these are "
+                f"{readings.n_periods}; use a coarser step."
             )
         season = self.season or readings.calendar.frequency.season
         stages = Stages.choose(readings.n_periods, season)
@@ -152,6 +157,7 @@ class PanelFit:
             part.indptr, part.start, part.stop, population.scale(part, level),
             population.noises(part), *population.sums, values,
         )  # fmt: skip
+        values += population.shift(part.names)
         values *= level[:, None]
 
 

@@ -13,7 +13,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 from threadpoolctl import threadpool_limits
@@ -23,10 +23,12 @@ from unsum.indicators import Indicators
 from unsum.population.model import DOUBT, Population, average_diagonals
 from unsum.population.start import first_guess
 from unsum.readings import Readings
+from unsum.traits import Traits
 
 SHRINKAGE = 0.5
 STEPS = 20
 SEASONAL = 0.8  # of the shrinkage goes towards the season, where there is one
+RIDGE = 5.0  # series that say that traits do not matter
 USUAL = 10  # estimated readings that stand for the usual error
 LEAST = 1e-6  # of the largest, for the mean at any period
 GROUP_READINGS = 4096  # of the series that are handled together
@@ -47,12 +49,13 @@ def learn_population(
     steps: int = STEPS,
     season: int = 1,
     indicators: Indicators | None = None,
+    traits: Traits | None = None,
     seed: int = 0,
     threads: int | None = None,
     progress: Callable[[int], None] | None = None,
 ) -> Learned:
     """Learn from series none of which is zero throughout."""
-    learned = Learned(first_guess(readings, seed, indicators))
+    learned = Learned(replace(first_guess(readings, seed, indicators), traits=traits))
     aim = Aim(shrinkage, season, None if indicators is None else indicators.directions)
     with threadpool_limits(1, user_api="blas"), ThreadPoolExecutor(count_threads(threads)) as pool:
         for _ in range(steps):
@@ -104,8 +107,7 @@ def _step(
     means = np.concatenate([part.values for part in parts])
     weights = np.concatenate([part.weights for part in parts])
     total = weights.sum()
-    mean = weights @ means / total
-    means -= mean
+    mean, response = _average(means, weights, [*_groups(rest), known], population)
     mean = np.maximum(mean, LEAST * mean.max())
     left_open = sum(float(part.weights.sum()) for part in parts[:-1]) * population.covariance
     for part in parts[:-1]:
@@ -113,8 +115,34 @@ def _step(
     covariance = (means.T @ (means * weights[:, None]) + left_open) / total
     covariance = aim.shrink((covariance + covariance.T) / 2)
     errors = np.concatenate([part.errors for part in parts])
-    learned = Population(mean, covariance, _doubt(rest, population, errors))
+    doubt = _doubt(rest, population, errors)
+    learned = Population(mean, covariance, doubt, population.traits, response)
     return learned, sum(part.likelihood for part in parts)
+
+
+def _average(
+    values: np.ndarray, weights: np.ndarray, groups: list[Readings], population: Population
+) -> tuple[np.ndarray, np.ndarray | None]:
+    """The mean, and the response to traits; what is left of the values stays in their place.
+
+    The response is a regression with a ridge of a few series, so that few cannot say much.
+    """
+    if population.traits is None:
+        mean = weights @ values / weights.sum()
+        values -= mean
+        return mean, None
+    traits = np.concatenate([population.traits.rows(group.names) for group in groups])
+    if population.response is not None:
+        values += traits @ population.response
+    mean = weights @ values / weights.sum()
+    values -= mean
+    centred = traits - weights @ traits / weights.sum()
+    weighted = centred * weights[:, None]
+    inner = weighted.T @ centred + RIDGE * np.eye(traits.shape[1])
+    response = np.linalg.solve(inner, weighted.T @ values)
+    values -= centred @ response
+    middle = weights @ traits / weights.sum()
+    return mean - middle @ response, response
 
 
 @dataclass(frozen=True)

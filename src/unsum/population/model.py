@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 
 from unsum.readings import Readings
+from unsum.traits import Traits
 
 NOISE = 1e-6  # of the mean variance: what a reading may miss, so that systems stay solvable
+LEAST = 1e-3  # of the mean, for that of any series over a reading
 DOUBT = 0.2  # the relative error of an estimated reading, where nothing better is known
 
 
@@ -17,12 +20,15 @@ DOUBT = 0.2  # the relative error of an estimated reading, where nothing better 
 class Population:
     """Series divided by their level are `mean + a Gaussian with this covariance`.
 
-    `doubt` is the usual error of an estimated reading, relative to what the mean has there.
+    `doubt` is the usual error of an estimated reading, relative to what the mean has there. With
+    traits, the mean of a series has the `response` to its traits on top.
     """
 
     mean: np.ndarray
     covariance: np.ndarray
     doubt: float = DOUBT
+    traits: Traits | None = None
+    response: np.ndarray | None = None  # (n_traits, n_periods): what each trait adds to the mean
 
     @property
     def n_periods(self) -> int:
@@ -67,6 +73,7 @@ class Population:
         """
         series = readings.series_of_readings()
         expected = self.mean_sums[readings.stop] - self.mean_sums[readings.start]
+        expected = np.maximum(expected + self.shift_sums(readings), LEAST * np.abs(expected))
         if readings.estimated is not None:
             soft = readings.estimated & (np.bincount(series, ~readings.estimated) > 0)[series]
             expected = np.where(soft, 0.0, expected)
@@ -80,10 +87,25 @@ class Population:
         return levels
 
     def scale(self, readings: Readings, levels: np.ndarray) -> np.ndarray:
-        """Totals divided by the level of their series, where it has one."""
+        """Totals over the level of their series, where it has one, less the response to traits."""
         usable = np.where(levels > 0, levels, 1.0)
         scaled: np.ndarray = readings.total / np.repeat(usable, np.diff(readings.indptr))
-        return scaled
+        return scaled - self.shift_sums(readings)
+
+    def shift(self, names: Any) -> np.ndarray | float:
+        """What their traits add to the means of series (n_series, n_periods), or zero."""
+        if self.traits is None or self.response is None:
+            return 0.0
+        return np.asarray(self.traits.rows(names) @ self.response)
+
+    def shift_sums(self, readings: Readings) -> np.ndarray | float:
+        """The same over readings."""
+        shift = self.shift(readings.names)
+        if isinstance(shift, float):
+            return 0.0
+        sums = np.concatenate([np.zeros((len(shift), 1)), np.cumsum(shift, axis=1)], axis=1)
+        series = readings.series_of_readings()
+        return np.asarray(sums[series, readings.stop] - sums[series, readings.start])
 
 
 def average_diagonals(covariance: np.ndarray, season: int = 1) -> np.ndarray:

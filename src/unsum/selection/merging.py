@@ -25,6 +25,10 @@ MAX_READINGS = 8_000  # of the series that methods are judged by
 MAX_OF_LONG = 100_000  # the same on long grids, where a reading costs less
 
 
+class NothingToMergeError(ParameterError):
+    """No two readings of a series touch."""
+
+
 @dataclass(frozen=True)
 class Merged:
     """Coarser readings, and those that are hidden in them."""
@@ -91,7 +95,7 @@ def merge_neighbours(readings: Readings, share: float = SHARE, seed: int = 0) ->
     if joined is None:
         joined = _pair(readings, keys, touches, share)
     if not joined.any():
-        raise ParameterError("no two readings of a series touch, so none can be merged.")
+        raise NothingToMergeError("no two readings of a series touch, so none can be merged.")
     merged = joined.copy()
     merged[:-1] |= joined[1:]
     ends = _choose_ends(readings, keys, merged)

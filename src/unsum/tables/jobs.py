@@ -39,6 +39,7 @@ class Job:
     checks: dict[str, Any]
     seconds: dict[str, float]
     unbilled: Path | None = None
+    predicted: Path | None = None
 
     @property
     def adjustments(self) -> Findings:
@@ -54,6 +55,7 @@ class Job:
             "output": str(self.out),
             "set_aside": str(self.set_aside) if self.set_aside else None,
             "unbilled": str(self.unbilled) if self.unbilled else None,
+            "predicted": str(self.predicted) if self.predicted else None,
             "checks": self.checks,
             "seconds": {stage: round(taken, 3) for stage, taken in self.seconds.items()},
         }
@@ -80,6 +82,7 @@ class Job:
                 f"{self.out}: {self.checks['rows']:,} rows, read back and checked: nonnegative, "
                 f"worst relative gap of a reading {self.checks['worst_relative_gap']:.1e}",
             ),
+            *([("predicted", f"{self.predicted}: series without readings")] * bool(self.predicted)),
             ("time", stages),
         ]
 
@@ -154,6 +157,7 @@ def run_recover(
             temporary = stack.enter_context(whole_file(aside))
             write_set_aside(intake.source, readings.findings, temporary)
         checks = write_recovery(recovery, out, layout=layout, progress=step)
+    predicted = _write_predicted(recovery, out)
     if unbilled is not None:
         write_table(recovery.unbilled(backend="pyarrow"), unbilled, source)
     if save is not None:
@@ -161,4 +165,13 @@ def run_recover(
     set_aside = aside if readings.findings.rows_set_aside else None
     done = time.perf_counter()
     seconds = {"reading": read - begun, "fitting": fitted - read, "writing": done - fitted}
-    return Job(recovery, readings.findings, out, set_aside, checks, seconds, unbilled)
+    return Job(recovery, readings.findings, out, set_aside, checks, seconds, unbilled, predicted)
+
+
+def _write_predicted(recovery: Recovery, out: Path) -> Path | None:
+    """Series that have traits but no reading, into a file of their own beside the output."""
+    if recovery.traits is None or not len(recovery.traits.others(recovery.readings.names)):
+        return None
+    path = out.with_name(f"{out.stem}.predicted{out.suffix}")
+    write_table(recovery.predict(backend="pyarrow"), path)
+    return path
