@@ -7,6 +7,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import numpy as np
+import pyarrow as pa
 import pytest
 from typer.main import get_command
 
@@ -40,6 +42,9 @@ def test_command_examples_of_the_readme_run(tmp_path):
     town = simulate_town(30)
     readings = Readings.from_frame(town.bills, drop_bad=True)
     write_table(readings.to_arrow(), tmp_path / "bills.csv")
+    days = np.arange(readings.n_periods)
+    weather = {"time": readings.calendar.labels(), "temperature": 10 - 9 * np.cos(days / 58)}
+    write_table(pa.table(weather), tmp_path / "weather.csv")
     commands = [
         line for block in blocks(ROOT / "README.md", "console") for line in block.splitlines()
     ]
