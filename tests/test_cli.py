@@ -5,11 +5,13 @@ import subprocess
 import sys
 
 import numpy as np
+import pandas as pd
 import pyarrow as pa
 import pyarrow.csv as pv
 import pytest
 
 from unsum.experiments.town import simulate_town
+from unsum.readings import Readings
 from unsum.tables.panels import read_panel
 from unsum.tables.write import write_table
 
@@ -320,3 +322,75 @@ def test_version():
     import unsum
 
     assert run("--version").stdout.strip() == f"unsum {unsum.__version__}"
+
+
+def test_intervals_tails_and_saved_recoveries(tmp_path):
+    town = simulate_town(40)
+    bills, model = tmp_path / "bills.csv", tmp_path / "bills.unsum"
+    write_table(town.bills, bills)
+    days, tail = tmp_path / "days.csv", tmp_path / "tail.csv"
+    done = run(
+        "recover", bills, "-o", days, "--drop-bad", "--interval", 0.9, "--unbilled", tail, "--save",
+        model, "--to", "2024-03-10", "--json",
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    told = json.loads(done.stdout)
+    assert told["unbilled"] == str(tail)
+    assert told["provenance"]["interval"] == 0.9
+    table = pd.read_csv(days)
+    assert list(table.columns) == ["series", "time", "value", "covered", "lower", "upper"]
+    assert (table["lower"] <= table["value"]).all()
+    assert (table["value"] <= table["upper"]).all()
+    tails = pd.read_csv(tail)
+    assert list(tails.columns) == ["series", "start", "end", "total", "lower", "upper"]
+    groups = tmp_path / "groups.csv"
+    names = table["series"].unique()
+    pd.DataFrame({"series": names, "group": ["a", "b"] * (len(names) // 2)}).to_csv(groups)
+    out = tmp_path / "months.csv"
+    for by in ("all", groups):
+        done = run("totals", model, "-o", out, "--by", by, "--interval", 0.8)
+        assert done.returncode == 0, done.stderr
+        months = pd.read_csv(out)
+        assert (months["lower"] <= months["total"]).all()
+    assert months["group"].unique().tolist() == ["a", "b"]
+    done = run("totals", model, "-o", out)
+    assert done.returncode == 0, done.stderr
+    assert pd.read_csv(out)["series"].nunique() == len(names)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["recover", "{bills}", "-o", "{out}", "--interval", 2], "interval must lie between"),
+        (["recover", "{bills}", "-o", "{out}", "--interval", 0.9, "--wide"], "no place for"),
+        (["recover", "{bills}", "-o", "{out}", "--save", "{out}"], "must end in .unsum"),
+        (["recover", "{bills}", "-o", "{out}", "--indicators", "none.csv"], "does not exist"),
+        (["recover", "{bills}", "-o", "{out}", "--traits", "{bills}"], "for each series"),
+        (["totals", "{out}", "-o", "{bills}", "--by", "all"], "need a recovery kept by"),
+        (["totals", "{bills}.unsum", "-o", "{out}"], "cannot be read"),
+    ],
+)
+def test_what_cannot_be_done_is_said(tmp_path, arguments, message):
+    bills, out = tmp_path / "bills.csv", tmp_path / "out.csv"
+    write_table(Readings.from_frame(simulate_town(20).bills, drop_bad=True).to_arrow(), bills)
+    places = {"bills": str(bills), "out": str(out)}
+    done = run(*(str(each).format(**places) for each in arguments))
+    assert done.returncode != 0
+    assert message in " ".join(done.stderr.split())
+    assert not out.exists()
+
+
+def test_traits_predict_customers_without_bills(tmp_path):
+    bills, traits = tmp_path / "bills.csv", tmp_path / "traits.csv"
+    readings = Readings.from_frame(simulate_town(40).bills, drop_bad=True)
+    write_table(readings.to_arrow(), bills)
+    names = [*readings.names.to_pylist(), "new"]
+    kinds = ["flat" if n % 2 else "house" for n in range(len(names))]
+    pd.DataFrame({"series": names, "kind": kinds}).to_csv(traits, index=False)
+    out = tmp_path / "days.parquet"
+    done = run("recover", bills, "-o", out, "--traits", traits)
+    assert done.returncode == 0, done.stderr
+    predicted = pd.read_parquet(tmp_path / "days.predicted.parquet")
+    assert predicted["series"].unique().tolist() == ["new"]
+    assert len(predicted) == readings.n_periods
+    assert (predicted["value"] > 0).all()
