@@ -366,6 +366,8 @@ def test_intervals_tails_and_saved_recoveries(tmp_path):
         (["recover", "{bills}", "-o", "{out}", "--save", "{out}"], "must end in .unsum"),
         (["recover", "{bills}", "-o", "{out}", "--indicators", "none.csv"], "does not exist"),
         (["recover", "{bills}", "-o", "{out}", "--traits", "{bills}"], "for each series"),
+        (["recover", "{bills}", "-o", "{out}", "--unbilled", "{out}"], "for two outputs"),
+        (["recover", "{bills}", "-o", "{out}", "--traits", "{out}"], "is an input"),
         (["totals", "{out}", "-o", "{bills}", "--by", "all"], "need a recovery kept by"),
         (["totals", "{bills}.unsum", "-o", "{out}"], "cannot be read"),
     ],

@@ -1,5 +1,6 @@
 """Intervals: how often they hold the truth, what they never do, and that they survive a file."""
 
+import contextlib
 from dataclasses import replace
 
 import numpy as np
@@ -222,6 +223,55 @@ def test_hidden_rhythms_are_said():
     assert not recover(aggregate(truth, AtRandom(6)), "even").hides_a_rhythm
 
 
+def rows_of(totals, names=None, length=5):
+    """Readings of equal length, one after the other, from rows of totals."""
+    totals = np.asarray(totals, float)
+    n_series, count = totals.shape
+    start = np.tile(np.arange(count) * length, n_series)
+    return unsum.Readings.from_arrays(
+        np.repeat(np.arange(n_series), count), start, start + length, totals.ravel(),
+        n_series=n_series, n_periods=count * length, names=names,
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize("unit", [1e-3, 1e3])
+def test_intervals_do_not_depend_on_the_unit(unit):
+    """Also not with new connections, whose only use may be left out of a fold."""
+    rng = np.random.default_rng(2)
+    ordinary, new = 5 + rng.random((12, 5)), np.zeros((12, 5))
+    new[:, -1] = 1 + rng.random(12)
+    totals = np.vstack([ordinary, new])
+    one, other = (
+        recover(rows_of(totals * each), "panel", interval=0.95, steps=3) for each in (1.0, unit)
+    )
+    for column in ("lower", "upper"):
+        np.testing.assert_allclose(
+            np.asarray(other.to_arrow()[column]), unit * np.asarray(one.to_arrow()[column]),
+            rtol=1e-6, atol=1e-9 * unit,
+        )  # fmt: skip
+
+
+def test_small_panels_are_compared_by_what_they_have():
+    for name in ("a", "b", "s17", "x"):
+        recovery = recover(rows_of([[4.0, 6.0]], names=[name]), interval=0.9)
+        assert recovery.candidates
+        assert recover(rows_of([[0.0, 0.0, 5.0]], names=[name])).values.sum() == pytest.approx(5)
+    zero = recover(rows_of([[0.0, 0.0]]))
+    assert "all readings are zero" in zero.why
+
+
+def test_an_estimate_beside_zeros_is_not_thrown_away():
+    readings = rows_of([[0.0, 0.0, 1000.0], *([[5.0, 6.0, 7.0]] * 4)])
+    estimated = np.zeros(readings.n_readings, bool)
+    estimated[2] = True
+    for some in (readings, readings[:1]):
+        soft = replace(some, estimated=estimated[: some.n_readings])
+        recovery = recover(soft, "panel", interval=0.9)
+        assert np.isfinite(recovery.values).all()
+        assert recovery.values[0, 10:].sum() > 0
+    assert recover(replace(readings[:1], estimated=estimated[:3])).values[0, :10].sum() == 0
+
+
 def test_intervals_are_asked_for_with_sense():
     readings = random_readings(1)
     for wrong in (0, 1, 1.5, "wide"):
@@ -280,6 +330,10 @@ def test_foreign_and_damaged_files_get_a_sentence(tmp_path):
     for keep in (50, len(content) // 2, len(content) - 5):
         path.write_bytes(content[:keep])
         with pytest.raises(TableError, match="damaged"):
+            unsum.load(path)
+    for place in range(0, len(content), 7):
+        path.write_bytes(content[:place] + bytes([content[place] ^ 255]) + content[place + 1 :])
+        with contextlib.suppress(TableError):  # or the byte did not matter
             unsum.load(path)
     header = np.frombuffer(b'{"format": "unsum recovery", "version": 99}', np.uint8)
     np.savez(tmp_path / "newer.npz", header=header)

@@ -1,5 +1,7 @@
 """What is known about series: tables of traits, what they add, and series without readings."""
 
+import json
+
 import numpy as np
 import pandas as pd
 import pyarrow as pa
@@ -9,6 +11,7 @@ import unsum
 from unsum.aggregation import Periodic, aggregate
 from unsum.errors import ParameterError, TableError
 from unsum.experiments.compare import measure_recovery
+from unsum.methods.panel import PanelModel
 from unsum.panel import Panel
 from unsum.recovering import recover
 from unsum.traits import make_traits
@@ -99,4 +102,22 @@ def test_wrong_tables_are_named(case, tmp_path):
     ):
         with pytest.raises(kind, match=message):
             recover(readings, traits=source)
+    (tmp_path / "comma.csv").write_text("series,area\ns000,1.5\ns001,n/a\n")
+    (tmp_path / "empty.csv").write_text("series,area\n")
+    (tmp_path / "long.csv").write_text("series,area\ns000,1.5,3\ns001,2\n")
+    for name, message in (
+        ("comma", "'n/a' among the numbers of 'area'"), ("empty", "has no rows"),
+        ("long", "more or fewer fields"),
+    ):  # fmt: skip
+        with pytest.raises(TableError, match=message):
+            make_traits(tmp_path / f"{name}.csv")
     assert repr(make_traits(frame)) == "Traits(kind=house, kind=shop, area)"
+
+
+def test_method_objects_take_tables_too(case, tmp_path):
+    _, frame, readings = case
+    some = readings.take(np.arange(100))
+    recovery = recover(some, PanelModel(traits=frame, steps=3))
+    assert len(recovery.predict(backend="pyarrow")) == 20 * 120
+    json.dumps(recovery.provenance())
+    recovery.save(tmp_path / "model.unsum")

@@ -78,6 +78,15 @@ class Uncertainty:
         reach *= self.levels[first : first + part.n_series, None]
         return _within(sums, reach, *certain_sums(part, cuts))
 
+    def bound_outside(self, asking: Asking, sums: np.ndarray, interval: float) -> Bounds:
+        """Intervals of one sum of each series, over periods that no reading covers."""
+        part = asking.part
+        levels = self.levels[asking.first : asking.first + part.n_series]
+        doubt = self.doubtful.ask(part, levels, asking.asked)
+        variance = self.calibration.variances(doubt, np.diff(part.indptr), asking.asked)
+        reach = self.calibration.reach_outside(interval) * np.sqrt(variance) * levels
+        return _within(sums, reach, asking.least, asking.most)
+
     def bound_groups(self, asking: Iterable[Asking], sums: np.ndarray, interval: float) -> Bounds:
         """Intervals of sums over several series, each of which has a slot."""
         from scipy.stats import norm
@@ -128,9 +137,11 @@ class Uncertainty:
         own, open_ = 1 - np.minimum(left[0], 1.0), np.minimum(left[1], left[0])
         return np.column_stack([own, 1 - own - open_, open_])
 
-    def expected_error(self, readings: Readings, values: np.ndarray) -> float:
+    def expected_error(self, readings: Readings, values: np.ndarray) -> float | None:
         """The mean-normalised error over covered periods to expect of recovered values."""
         useful = np.flatnonzero(self.levels > 0)
+        if not len(useful):
+            return None
         part, levels = readings.take(useful), self.levels[useful, None]
         asked = Asked.between(np.arange(part.n_periods + 1), part.n_series)
         doubt = self.doubtful.ask(part, self.levels[useful], asked)
@@ -148,7 +159,10 @@ class Uncertainty:
 def assess(learned: PanelFit, trials: Sequence[Trial], panels: Sequence[Trial]) -> Uncertainty:
     """How sure a recovery is, from a method's trials and those of the population beside it."""
     calibration = calibrate(trials, [cast(PanelFit, trial.fit) for trial in panels])
-    doubtful = Doubtful.learned_from(cast(Readings, learned.sample), learned.population)
+    if learned.sample is None:  # nothing but zeros, of which nothing is open
+        doubtful = Doubtful(learned.population, np.zeros(learned.population.covariance.shape))
+    else:
+        doubtful = Doubtful.learned_from(learned.sample, learned.population)
     return Uncertainty(doubtful, learned.levels, calibration)
 
 

@@ -178,6 +178,19 @@ class Readings:
             estimated=None,
         )
 
+    def where(self, chosen: np.ndarray) -> Readings:
+        """The same series, of which only the chosen keep their readings."""
+        kept = chosen[self.series_of_readings()]
+        counts = np.where(chosen, np.diff(self.indptr), 0)
+        return replace(
+            self,
+            indptr=np.concatenate([[0], np.cumsum(counts)]),
+            start=self.start[kept],
+            stop=self.stop[kept],
+            total=self.total[kept],
+            estimated=None if self.estimated is None else self.estimated[kept],
+        )
+
     def series_of_readings(self) -> np.ndarray:
         """The series that each reading belongs to."""
         return np.repeat(np.arange(self.n_series, dtype=np.int32), np.diff(self.indptr))
@@ -192,7 +205,7 @@ class Readings:
 
     def with_totals(self, total: np.ndarray) -> Readings:
         """The same intervals with other totals."""
-        return replace(self, total=np.asarray(total, np.float64), findings=Findings())
+        return replace(self, total=np.array(total, np.float64), findings=Findings())
 
     def to_arrow(self) -> pa.Table:
         """The canonical table: series, start, end, total (and quality where it is known)."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -45,11 +46,7 @@ def recover(
         readings = read_readings(readings)
     elif not isinstance(readings, Readings):
         readings = Readings.from_frame(readings)
-    if settings.get("indicators") is not None:
-        settings["indicators"] = make_indicators(settings["indicators"], readings.calendar)
-    if settings.get("traits") is not None:
-        settings["traits"] = make_traits(settings["traits"])
-    chosen = make_method(method, settings)
+    chosen = _with_sides(make_method(method, settings), readings)
     if interval is not None:
         require_interval(interval)
     fit = chosen.fit(readings, threads, progress)
@@ -65,8 +62,19 @@ def recover(
         threads=threads,
         interval=interval,
         uncertainty=uncertainty,
-        traits=settings.get("traits"),
+        traits=getattr(chosen, "traits", None),
     )
+
+
+def _with_sides(method: Method, readings: Readings) -> Method:
+    """The method, with what is known about periods and series understood once and for all."""
+    made: Any = method
+    if getattr(method, "indicators", None) is not None:
+        made = replace(made, indicators=make_indicators(made.indicators, readings.calendar))
+    if getattr(method, "traits", None) is not None:
+        made = replace(made, traits=make_traits(made.traits))
+    chosen: Method = made
+    return chosen
 
 
 def _describe(method: Method) -> dict[str, Any]:

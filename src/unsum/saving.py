@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import zipfile
+import zlib
 from dataclasses import fields, is_dataclass
 from importlib import import_module
 from pathlib import Path
@@ -23,6 +24,7 @@ from unsum.tables.write import whole_file
 FORMAT = "unsum recovery"
 VERSION = 1
 SUFFIX = ".unsum"
+DAMAGE = (ValueError, KeyError, TypeError, EOFError, NotImplementedError)
 
 # What a file may hold, by name. Nothing else is made from one.
 _HOMES = {
@@ -68,18 +70,18 @@ def load(path: str | Path) -> Recovery:
         known = header["format"] == FORMAT
     except OSError as error:
         raise TableError(f"{path} cannot be read: {error.strerror or error}.") from error
-    except (ValueError, KeyError, TypeError, zipfile.BadZipFile, EOFError) as error:
+    except (*DAMAGE, zipfile.BadZipFile, zlib.error) as error:
         raise TableError(
             f"{path} is not a saved recovery, or it is damaged; save it again."
         ) from error
-    if not known or header["version"] != VERSION:
+    if not known or header.get("version") != VERSION:
         raise TableError(
             f"{path} has format {header.get('format')!r} version {header.get('version')!r}; this "
             f"is {FORMAT!r} version {VERSION}. Save it again with this version of unsum."
         )
     try:
         recovery = _unpack(header["recovery"], arrays)
-    except (ValueError, KeyError, TypeError, AttributeError, pa.ArrowException) as error:
+    except (*DAMAGE, AttributeError, pa.ArrowException) as error:
         raise TableError(f"{path} is damaged: {error}; save it again.") from error
     if not isinstance(recovery, Recovery):
         raise TableError(f"{path} does not hold a recovery.")

@@ -58,14 +58,25 @@ def make_traits(source: Any) -> Traits:
             f"{opened.label} has no column 'series' (it has {', '.join(opened.columns[:8])}); a "
             "table of traits has one row for each series."
         )
-    table = pa.concat_tables(list(opened.texts()))
-    series = table["series"].combine_chunks().cast(pa.string())
+    tables = list(opened.texts())
+    broken = {row: text for row, text in opened.skipped.items() if text.strip()}
+    if broken:
+        row, text = min(broken.items())
+        raise TableError(
+            f"row {row} of {opened.label} has more or fewer fields than the header: {text[:80]!r}."
+        )
+    if not sum(map(len, tables)):
+        raise TableError(f"{opened.label} has no rows; a table of traits has one for each series.")
+    if len(set(opened.columns)) < len(opened.columns):
+        raise TableError(f"{opened.label} has two columns of the same name; rename one.")
+    table = pa.concat_tables(tables)
+    series = _texts(table["series"])
     if series.null_count or pc.count_distinct(series).as_py() < len(series):
         raise TableError(f"{opened.label} must have one row, with a name, for each series.")
     columns: dict[str, np.ndarray] = {}
     for name in opened.columns:
         if name != "series":
-            columns |= _columns(name, table[name].combine_chunks(), opened.label)
+            columns |= _columns(name, table[name], opened.label)
     if not columns:
         raise TableError(f"{opened.label} has no column beside 'series' that tells series apart.")
     if len(columns) > MOST:
@@ -76,23 +87,39 @@ def make_traits(source: Any) -> Traits:
     return Traits(series, tuple(columns), np.column_stack(list(columns.values())))
 
 
-def _columns(name: str, texts: pa.Array, label: str) -> dict[str, np.ndarray]:
+def _texts(column: pa.ChunkedArray) -> pa.Array:
+    """Cells as text without spaces around them; empty ones are missing."""
+    texts = pc.utf8_trim_whitespace(column.combine_chunks().cast(pa.string()))
+    return pc.if_else(pc.equal(texts, ""), pa.scalar(None, pa.string()), texts)
+
+
+def _columns(name: str, column: pa.ChunkedArray, label: str) -> dict[str, np.ndarray]:
     """A column of numbers, or one for every kind but the first, if they vary."""
-    texts = texts.cast(pa.string())
-    missing = pc.or_kleene(texts.is_null(), pc.equal(texts, ""))
-    if pc.any(missing).as_py():
-        row = int(np.flatnonzero(np.asarray(missing.fill_null(True)))[0])
+    texts = _texts(column)
+    if texts.null_count:
+        row = int(np.flatnonzero(np.asarray(texts.is_null()))[0])
         raise TableError(f"{label} has no {name!r} for its series number {row + 1}; fill it in.")
+    cells = texts.to_pylist()
+    numbers = [_number(cell) for cell in cells]
+    known = [number is not None for number in numbers]
+    if all(known):
+        made = {name: np.array(numbers, float)}
+        if not np.isfinite(made[name]).all():
+            raise TableError(f"{label} has a number in {name!r} that is not finite; correct it.")
+    elif any(known):
+        wrong = cells[known.index(False)]
+        raise TableError(
+            f"{label} has {wrong!r} among the numbers of {name!r}; write numbers with a point, or "
+            "kinds that are no numbers."
+        )
+    else:
+        made = {f"{name}={kind}": np.array(cells) == kind for kind in sorted(set(cells))[1:]}
+    varies = {key: each.astype(float) for key, each in made.items() if each.std() > 0}
+    return {key: (each - each.mean()) / each.std() for key, each in varies.items()}
+
+
+def _number(text: str) -> float | None:
     try:
-        numbers = np.asarray(texts.cast(pa.float64()))
-        made = {name: numbers} if np.isfinite(numbers).all() else {}
-    except pa.ArrowInvalid:
-        kinds = sorted(set(texts.to_pylist()))
-        values = np.array(texts.to_pylist())
-        made = {f"{name}={kind}": (values == kind).astype(float) for kind in kinds[1:]}
-    spread = {key: column.std() for key, column in made.items()}
-    return {
-        key: (column - column.mean()) / spread[key]
-        for key, column in made.items()
-        if spread[key] > 0
-    }
+        return float(text)
+    except ValueError:
+        return None

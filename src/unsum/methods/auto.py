@@ -11,7 +11,7 @@ from unsum.errors import require_count
 from unsum.methods import Fit, Method, Progress
 from unsum.methods.denton import Denton
 from unsum.methods.even import Even
-from unsum.methods.panel import MAX_PERIODS, PanelFit, PanelModel
+from unsum.methods.panel import MAX_PERIODS, PanelFit, PanelModel, refuse_sides
 from unsum.population.learn import STEPS
 from unsum.population.stages import MAX_BLOCKS, MAX_WINDOW
 from unsum.readings import Readings
@@ -63,6 +63,8 @@ class Auto:
         from unsum.recovery import Recovery
         from unsum.selection.choosing import score_candidates
 
+        if readings.n_periods > MAX_PERIODS:
+            refuse_sides(readings, self.indicators, self.traits)
         places = sample_readings(readings, self.seed)
         sample = readings if len(places) == readings.n_series else readings.take(places)
         try:

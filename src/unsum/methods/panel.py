@@ -98,11 +98,7 @@ class PanelModel:
 
     def _fit_stages(self, readings: Readings, threads: int | None) -> StagedFit:
         """First by blocks, then within windows."""
-        if self.indicators is not None or self.traits is not None:
-            raise ParameterError(
-                f"indicators and traits work up to {MAX_PERIODS} periods, these are "
-                f"{readings.n_periods}; use a coarser step."
-            )
+        refuse_sides(readings, self.indicators, self.traits)
         season = self.season or readings.calendar.frequency.season
         stages = Stages.choose(readings.n_periods, season)
         by_blocks = stages.coarsen(readings)
@@ -201,6 +197,15 @@ class StagedFit:
                 values[own, begin:end] = (found * level[own, None])[:, : end - int(begin)]
         if not self.windows:
             values[:] = 0.0
+
+
+def refuse_sides(readings: Readings, indicators: Any, traits: Any) -> None:
+    """Long grids have no place for them yet."""
+    if indicators is not None or traits is not None:
+        raise ParameterError(
+            f"indicators and traits work up to {MAX_PERIODS} periods, these are "
+            f"{readings.n_periods}; use a coarser step."
+        )
 
 
 def fill_exactly(fit: PanelFit, first: int, part: Readings) -> np.ndarray:

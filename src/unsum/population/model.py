@@ -69,14 +69,15 @@ class Population:
     def levels(self, readings: Readings) -> np.ndarray:
         """The level of each series: its total over that of the mean at the same periods.
 
-        Estimated readings count only where a series has no other.
+        Estimated readings count only where a series has no other that is positive.
         """
         series = readings.series_of_readings()
         expected = self.mean_sums[readings.stop] - self.mean_sums[readings.start]
         expected = np.maximum(expected + self.shift_sums(readings), LEAST * np.abs(expected))
         if readings.estimated is not None:
-            soft = readings.estimated & (np.bincount(series, ~readings.estimated) > 0)[series]
-            expected = np.where(soft, 0.0, expected)
+            firm = np.where(readings.estimated, 0.0, readings.total)
+            firm = np.maximum.reduceat(firm, readings.indptr[:-1]) > 0
+            expected = np.where(readings.estimated & firm[series], 0.0, expected)
         largest = np.maximum.reduceat(readings.total, readings.indptr[:-1])
         unit = np.where(largest > 0, largest, 1.0)
         share = np.where(expected > 0, readings.total / unit[series], 0.0)

@@ -120,6 +120,9 @@ def learn_windows(
         most = max(1, MAX_DRAWS // sample.n_series)
         chosen = group[np.unique(np.linspace(0, len(group) - 1, most).astype(int))]
         seen = _join([stages.look(sample, blocks, int(begins[k]))[0] for k in chosen])
+        if not seen.n_series:  # nothing was used there; then at any time
+            seen = _join([stages.look(sample, blocks, int(k))[0] for k in begins])
+            seen = seen[:MAX_DRAWS]
         learned = learn_population(
             seen, shrinkage=shrinkage, steps=STEPS, season=season, seed=seed, threads=threads
         )

@@ -78,7 +78,14 @@ class Evidence:
 
 def calibrate(trials: Sequence[Trial], fits: Sequence[PanelFit]) -> Calibration:
     """From what a method recovered on each fold, and the population learned there."""
-    evidence = [_gather(trial, fit) for trial, fit in zip(trials, fits, strict=True)]
+    evidence = [
+        _gather(trial, fit)
+        for trial, fit in zip(trials, fits, strict=True)
+        if fit.sample is not None  # a fold may be zero throughout
+    ]
+    if not sum(len(each.asked) for each in evidence):
+        gaussian = _quantiles([], 1.0)
+        return Calibration(misses=gaussian, misses_outside=gaussian)
     found = Calibration(trust=_likely_trust(evidence))
     found = replace(found, shared=_shared(evidence, found))
     squares, expected, alone, misses, outside = 0.0, 0.0, 0.0, [], []
@@ -119,7 +126,7 @@ def _gather(trial: Trial, fit: PanelFit) -> Evidence:
     fold, readings = trial.merged, trial.merged.readings
     doubtful = Doubtful.learned_from(cast(Readings, fit.sample), fit.population)
     level = np.where(fit.levels > 0, fit.levels, 1.0)
-    hidden, ends = fold.hidden, fold.left_out
+    hidden, ends = (each.where(fit.levels > 0) for each in (fold.hidden, fold.left_out))
     asked = Asked(hidden.indptr, hidden.start, hidden.stop)
     asked_outside = Asked(ends.indptr, ends.start, ends.stop)
     return Evidence(

@@ -95,6 +95,8 @@ def merge_neighbours(readings: Readings, share: float = SHARE, seed: int = 0) ->
     if joined is None:
         joined = _pair(readings, keys, touches, share)
     if not joined.any():
+        if not (levels(readings) > 0).any():
+            raise NothingToMergeError("all readings are zero.")
         raise NothingToMergeError("no two readings of a series touch, so none can be merged.")
     merged = joined.copy()
     merged[:-1] |= joined[1:]
@@ -136,8 +138,11 @@ def _pair(readings: Readings, keys: np.ndarray, touches: np.ndarray, share: floa
     series = readings.series_of_readings()
     place = np.arange(readings.n_readings) - readings.indptr[series]
     parity = (uniform(keys, 0) < 0.5)[series]
-    chosen = touches & ((place + parity) % 2 == 1)
-    return np.asarray(chosen & (uniform(keys[series], place) < share))
+    draws = uniform(keys[series], place)
+    chosen = touches & ((place + parity) % 2 == 1) & (draws < share)
+    if touches.any() and not chosen.any():  # a small panel: then one pair is merged
+        chosen[np.argmin(np.where(touches, draws, np.inf))] = True
+    return np.asarray(chosen)
 
 
 def _imitate(

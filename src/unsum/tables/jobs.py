@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from unsum.errors import ParameterError
 from unsum.findings import Findings
 from unsum.methods import make_method
 from unsum.recovering import recover
@@ -82,7 +83,7 @@ class Job:
                 f"{self.out}: {self.checks['rows']:,} rows, read back and checked: nonnegative, "
                 f"worst relative gap of a reading {self.checks['worst_relative_gap']:.1e}",
             ),
-            *([("predicted", f"{self.predicted}: series without readings")] * bool(self.predicted)),
+            *self._prediction(),
             ("time", stages),
         ]
 
@@ -94,6 +95,17 @@ class Job:
         if self.recovery.hides_a_rhythm:
             text += "; more if there is a rhythm that these dates hide"
         return [("expect", text)]
+
+    def _prediction(self) -> list[tuple[str, str]]:
+        """Series that have traits but no reading, and where they went."""
+        traits = self.recovery.traits
+        names = traits.others(self.recovery.readings.names) if traits is not None else []
+        if not len(names):
+            return []
+        text = f"{len(names):,} series without readings"
+        if self.predicted is None:
+            return [("predicted", f"nothing: no population was learned that could tell of {text}")]
+        return [("predicted", f"{self.predicted}: {text}")]
 
     def _unbilled(self) -> list[tuple[str, str]]:
         """The sum of what follows the last readings, where it was asked for."""
@@ -134,11 +146,16 @@ def run_recover(
     from unsum.engine import announce_compilation
 
     aside = out.with_name(f"{out.stem}.set-aside.csv")
-    for path in (out, aside, unbilled):
-        if path is not None:
-            check_destination(path, source)
+    predicted = out.with_name(f"{out.stem}.predicted{out.suffix}")
+    places = [path for path in (out, aside, predicted, unbilled) if path is not None]
+    for path in places:
+        check_destination(path, source)
     if save is not None:
         check_model_destination(save)
+    sides = [Path(settings[name]) for name in ("indicators", "traits") if name in settings]
+    _check_apart([*places, *([save] if save else [])], sides)
+    if wide and interval is not None:
+        raise ParameterError("a wide table has no place for intervals; write a long one.")
     begun = time.perf_counter()
     say(f"reading {source}")
     intake = take_in(source, options)
@@ -157,7 +174,10 @@ def run_recover(
             temporary = stack.enter_context(whole_file(aside))
             write_set_aside(intake.source, readings.findings, temporary)
         checks = write_recovery(recovery, out, layout=layout, progress=step)
-    predicted = _write_predicted(recovery, out)
+    others = recovery.traits.others(readings.names) if recovery.traits is not None else []
+    foretold = predicted if len(others) and recovery.population is not None else None
+    if foretold is not None:
+        write_table(recovery.predict(backend="pyarrow"), foretold)
     if unbilled is not None:
         write_table(recovery.unbilled(backend="pyarrow"), unbilled, source)
     if save is not None:
@@ -165,13 +185,14 @@ def run_recover(
     set_aside = aside if readings.findings.rows_set_aside else None
     done = time.perf_counter()
     seconds = {"reading": read - begun, "fitting": fitted - read, "writing": done - fitted}
-    return Job(recovery, readings.findings, out, set_aside, checks, seconds, unbilled, predicted)
+    return Job(recovery, readings.findings, out, set_aside, checks, seconds, unbilled, foretold)
 
 
-def _write_predicted(recovery: Recovery, out: Path) -> Path | None:
-    """Series that have traits but no reading, into a file of their own beside the output."""
-    if recovery.traits is None or not len(recovery.traits.others(recovery.readings.names)):
-        return None
-    path = out.with_name(f"{out.stem}.predicted{out.suffix}")
-    write_table(recovery.predict(backend="pyarrow"), path)
-    return path
+def _check_apart(outputs: list[Path], inputs: list[Path]) -> None:
+    """No output over another, nor over what is read."""
+    names = [path.absolute() for path in outputs]
+    for i, name in enumerate(names):
+        if name in names[:i]:
+            raise ParameterError(f"{outputs[i]} is named for two outputs; choose another name.")
+        if name in [path.absolute() for path in inputs]:
+            raise ParameterError(f"{outputs[i]} is an input; write to another file.")

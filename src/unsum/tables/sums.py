@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import pyarrow as pa
@@ -80,20 +80,24 @@ def sum_tails(recovery: Recovery, *, together: bool) -> pa.Table:
     last = readings.stop[readings.indptr[1:] - 1]
     end = np.minimum(readings.active[:, 1], readings.n_periods)
     tails = np.flatnonzero(last < end)
-    totals, asking = np.empty(readings.n_series), []
+    totals = np.empty(readings.n_series)
+    lower, upper = np.empty(readings.n_series), np.empty(readings.n_series)
+    asking, sure = [], recovery.uncertainty if recovery.interval is not None else None
     for first, part in _parts(readings):
         own = slice(first, first + part.n_series)
-        values = recovery.values_of(first, part)
         after = np.arange(part.n_periods) >= last[own, None]
-        totals[own] = np.sum(np.where(after, values, 0.0), axis=1)
-        asking.append(_ask_tails(first, part, last[own], end[own], alone=not together))
+        totals[own] = np.sum(np.where(after, recovery.values_of(first, part), 0.0), axis=1)
+        asked = _ask_tails(first, part, last[own], end[own])
+        if sure is not None and not together:
+            bounds = sure.bound_outside(asked, totals[own], cast(float, recovery.interval))
+            lower[own], upper[own] = bounds.lower, bounds.upper
+        asking.append(asked)
     columns = {"total": np.array([totals[tails].sum()]) if together else totals[tails]}
-    if recovery.interval is not None and recovery.uncertainty is not None:
-        bounds = recovery.uncertainty.bound_groups(
-            asking, np.array([totals.sum()]) if together else totals, recovery.interval
-        )
-        some = slice(None) if together else tails
-        columns |= {"lower": bounds.lower[some], "upper": bounds.upper[some]}
+    if sure is not None and together:
+        bounds = sure.bound_groups(asking, columns["total"], cast(float, recovery.interval))
+        columns |= {"lower": bounds.lower, "upper": bounds.upper}
+    elif sure is not None:
+        columns |= {"lower": lower[tails], "upper": upper[tails]}
     label = readings.calendar.label_edges
     if together:
         empty = not len(tails)
@@ -122,14 +126,12 @@ def tell_sources(recovery: Recovery) -> pa.Table:
     return pa.table({"series": recovery.readings.names, "own": own, "panel": panel, "open": left})
 
 
-def _ask_tails(
-    first: int, part: Readings, last: np.ndarray, end: np.ndarray, *, alone: bool
-) -> Asking:
-    has = last < end
-    places = np.concatenate([[0], np.cumsum(has)])
-    slot = first + np.flatnonzero(has) if alone else np.zeros(int(has.sum()), np.int64)
-    nothing = np.zeros(int(has.sum()))
-    return Asking(first, part, Asked(places, last[has], end[has]), slot, nothing, nothing + np.inf)
+def _ask_tails(first: int, part: Readings, last: np.ndarray, end: np.ndarray) -> Asking:
+    """The tail of every series, of no length where there is none, all in one slot."""
+    places = np.arange(part.n_series + 1)
+    slot, nothing = np.zeros(part.n_series, np.int64), np.zeros(part.n_series)
+    most = np.where(last < end, np.inf, 0.0)
+    return Asking(first, part, Asked(places, last, np.maximum(last, end)), slot, nothing, most)
 
 
 def group_series(readings: Readings, by: Any) -> tuple[pa.Array, np.ndarray]:
@@ -147,7 +149,12 @@ def group_series(readings: Readings, by: Any) -> tuple[pa.Array, np.ndarray]:
                 "every series."
             )
         by = [lookup[str(name)] for name in readings.names.to_pylist()]
-    labels = pa.array(by)
+    try:
+        labels = pa.array(list(by))
+    except (TypeError, pa.ArrowException):
+        raise ParameterError(
+            f"by must be 'all', or the group of each series; got a {type(by).__name__}."
+        ) from None
     if len(labels) != readings.n_series or labels.null_count:
         raise ParameterError(
             f"by must give a group to each of the {readings.n_series:,} series; got {len(labels):,}"
@@ -170,7 +177,13 @@ def read_groups(path: Path) -> dict[str, str]:
             )
     groups: dict[str, str] = {}
     for table in source.texts():
-        groups |= dict(zip(table["series"].to_pylist(), table["group"].to_pylist(), strict=True))
+        for name, group in zip(
+            table["series"].to_pylist(), table["group"].to_pylist(), strict=True
+        ):
+            if groups.setdefault(name, group) != group:
+                raise TableError(f"{path} has series {name!r} in two groups; choose one.")
+    if any(text.strip() for text in source.skipped.values()):
+        raise TableError(f"{path} has rows with more or fewer fields than its header; mend them.")
     return groups
 
 
