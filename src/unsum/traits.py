@@ -59,12 +59,7 @@ def make_traits(source: Any) -> Traits:
             "table of traits has one row for each series."
         )
     tables = list(opened.texts())
-    broken = {row: text for row, text in opened.skipped.items() if text.strip()}
-    if broken:
-        row, text = min(broken.items())
-        raise TableError(
-            f"row {row} of {opened.label} has more or fewer fields than the header: {text[:80]!r}."
-        )
+    opened.refuse_malformed()
     if not sum(map(len, tables)):
         raise TableError(f"{opened.label} has no rows; a table of traits has one for each series.")
     if len(set(opened.columns)) < len(opened.columns):

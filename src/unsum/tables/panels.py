@@ -123,12 +123,7 @@ def _read_wide(source: Source, freq: str | None, time: str, decimal: str, signed
 def _gather(source: Source, columns: list[str]) -> tuple[dict[str, pa.Array], np.ndarray]:
     """The columns, without blank rows, and the numbers of the rows."""
     batches = list(source.batches(columns))
-    broken = {row: text for row, text in source.skipped.items() if text.strip()}
-    if broken:
-        row, text = min(broken.items())
-        raise TableError(
-            f"row {row} of {source.label} has more or fewer fields than the header: {text[:80]!r}."
-        )
+    source.refuse_malformed()
     if not sum(map(len, batches)):
         raise TableError(f"{source.label} has no rows; add values to it.")
     table = pa.Table.from_batches(batches)

@@ -64,6 +64,16 @@ class Source:
         )
         return positions + before + self.first_row
 
+    def refuse_malformed(self) -> None:
+        """Refuse, once it has been read, a table with rows that do not fit its header."""
+        broken = {row: text for row, text in self.skipped.items() if text.strip()}
+        if broken:
+            row, text = min(broken.items())
+            raise TableError(
+                f"row {row} of {self.label} has more or fewer fields than the header: "
+                f"{text[:80]!r}."
+            )
+
     @property
     def row_origin(self) -> str:
         return "the header is row 1" if self.first_row == 2 else "rows count from 0"

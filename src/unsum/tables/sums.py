@@ -182,8 +182,7 @@ def read_groups(path: Path) -> dict[str, str]:
         ):
             if groups.setdefault(name, group) != group:
                 raise TableError(f"{path} has series {name!r} in two groups; choose one.")
-    if any(text.strip() for text in source.skipped.values()):
-        raise TableError(f"{path} has rows with more or fewer fields than its header; mend them.")
+    source.refuse_malformed()
     return groups
 
 
