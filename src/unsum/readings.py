@@ -163,33 +163,24 @@ class Readings:
         for first in range(0, self.n_series, size):
             yield self[first : first + size]
 
-    def binding(self) -> Readings:
-        """The readings that are not estimated; a series may be left without any."""
-        if self.estimated is None or not self.estimated.any():
-            return self
-        binds = ~self.estimated
-        kept = np.concatenate([[0], np.cumsum(binds)])
+    def keep(self, kept: np.ndarray) -> Readings:
+        """The same series with some of their readings, by a mask; some may be left without any."""
+        before = np.concatenate([[0], np.cumsum(kept)])
         return replace(
             self,
-            indptr=kept[self.indptr],
-            start=self.start[binds],
-            stop=self.stop[binds],
-            total=self.total[binds],
-            estimated=None,
-        )
-
-    def where(self, chosen: np.ndarray) -> Readings:
-        """The same series, of which only the chosen keep their readings."""
-        kept = chosen[self.series_of_readings()]
-        counts = np.where(chosen, np.diff(self.indptr), 0)
-        return replace(
-            self,
-            indptr=np.concatenate([[0], np.cumsum(counts)]),
+            indptr=before[self.indptr],
             start=self.start[kept],
             stop=self.stop[kept],
             total=self.total[kept],
             estimated=None if self.estimated is None else self.estimated[kept],
+            findings=Findings(),
         )
+
+    def binding(self) -> Readings:
+        """The readings that are not estimated."""
+        if self.estimated is None or not self.estimated.any():
+            return self
+        return replace(self.keep(~self.estimated), estimated=None)
 
     def series_of_readings(self) -> np.ndarray:
         """The series that each reading belongs to."""

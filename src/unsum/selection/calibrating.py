@@ -126,7 +126,10 @@ def _gather(trial: Trial, fit: PanelFit) -> Evidence:
     fold, readings = trial.merged, trial.merged.readings
     doubtful = Doubtful.learned_from(cast(Readings, fit.sample), fit.population)
     level = np.where(fit.levels > 0, fit.levels, 1.0)
-    hidden, ends = (each.where(fit.levels > 0) for each in (fold.hidden, fold.left_out))
+    hidden, ends = (
+        each.keep((fit.levels > 0)[each.series_of_readings()])
+        for each in (fold.hidden, fold.left_out)
+    )
     asked = Asked(hidden.indptr, hidden.start, hidden.stop)
     asked_outside = Asked(ends.indptr, ends.start, ends.stop)
     return Evidence(

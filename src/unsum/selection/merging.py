@@ -13,7 +13,6 @@ import numpy as np
 
 from unsum.draws import name_keys, sample_series, uniform
 from unsum.errors import ParameterError
-from unsum.findings import Findings
 from unsum.methods.nmf import levels
 from unsum.methods.panel import MAX_PERIODS
 from unsum.readings import Readings
@@ -103,11 +102,12 @@ def merge_neighbours(readings: Readings, share: float = SHARE, seed: int = 0) ->
     ends = _choose_ends(readings, keys, merged)
     kept = np.ones(readings.n_readings, np.bool_)
     kept[ends] = False
-    places = np.flatnonzero(kept & ~joined)
-    group = np.cumsum(kept & ~joined) - 1
+    heads = kept & ~joined
+    places = np.flatnonzero(heads)
+    group = np.cumsum(heads) - 1
     in_order = np.flatnonzero(kept)
     last = in_order[np.append(np.flatnonzero(np.diff(group[in_order])), len(in_order) - 1)]
-    coarser = _only(readings, places, keep_quality=True)
+    coarser = readings.keep(heads)
     total = np.bincount(group[kept], readings.total[kept], len(places))
     alone = ~merged[places]
     return Merged(
@@ -116,8 +116,8 @@ def merge_neighbours(readings: Readings, share: float = SHARE, seed: int = 0) ->
             stop=readings.stop[last],
             total=np.where(alone, readings.total[places], total),
         ),
-        _only(readings, np.flatnonzero(merged)),
-        _only(readings, ends),
+        readings.keep(merged),
+        readings.keep(~kept),
         levels(readings),
     )
 
@@ -195,19 +195,3 @@ def _choose_ends(readings: Readings, keys: np.ndarray, merged: np.ndarray) -> np
     if readings.estimated is not None:
         used &= ~readings.estimated[ends]
     return np.asarray(ends[used])
-
-
-def _only(readings: Readings, places: np.ndarray, *, keep_quality: bool = False) -> Readings:
-    """The same series with some of their readings."""
-    series = readings.series_of_readings()[places]
-    counts = np.bincount(series, minlength=readings.n_series)
-    estimated = readings.estimated
-    return replace(
-        readings,
-        indptr=np.concatenate([[0], np.cumsum(counts)]),
-        start=readings.start[places],
-        stop=readings.stop[places],
-        total=readings.total[places],
-        estimated=estimated[places] if keep_quality and estimated is not None else None,
-        findings=Findings(),
-    )
