@@ -128,14 +128,16 @@ def test_intervals_are_sound(seed):
 
 
 def test_what_readings_make_certain_is_never_left():
+    totals = np.tile([8.0, 8.0, 8.0], (6, 1))
+    totals[0] = [4.0, 0.0, 4.0]
     readings = unsum.Readings.from_arrays(
-        [0, 0, 0, 1, 1, 1], [0, 4, 8, 0, 4, 8], [4, 8, 12, 4, 8, 12],
-        [4.0, 0.0, 4.0, 8.0, 8.0, 8.0], n_series=2, n_periods=14,
+        np.repeat(np.arange(6), 3), np.tile([0, 4, 8], 6), np.tile([4, 8, 12], 6),
+        totals.ravel(), n_series=6, n_periods=14,
     )  # fmt: skip
     recovery = recover(readings, interval=0.99)
     table = recovery.totals([2, 6, 14], backend="pyarrow")
-    upper = np.asarray(table["upper"]).reshape(2, 2)
-    lower = np.asarray(table["lower"]).reshape(2, 2)
+    upper = np.asarray(table["upper"]).reshape(6, 2)
+    lower = np.asarray(table["lower"]).reshape(6, 2)
     assert upper[0, 0] <= 4.0
     assert lower[0, 1] >= 4.0
     assert upper[1, 0] <= 16.0
@@ -253,8 +255,9 @@ def test_intervals_do_not_depend_on_the_unit(unit):
 
 def test_small_panels_are_compared_by_what_they_have():
     for name in ("a", "b", "s17", "x"):
-        recovery = recover(rows_of([[4.0, 6.0]], names=[name]), interval=0.9)
+        recovery = recover(rows_of([[4.0, 6.0]], names=[name]))
         assert recovery.candidates
+        assert recovery.expected_error is None
         assert recover(rows_of([[0.0, 0.0, 5.0]], names=[name])).values.sum() == pytest.approx(5)
     zero = recover(rows_of([[0.0, 0.0]]))
     assert "all readings are zero" in zero.why
@@ -266,7 +269,7 @@ def test_an_estimate_beside_zeros_is_not_thrown_away():
     estimated[2] = True
     for some in (readings, readings[:1]):
         soft = replace(some, estimated=estimated[: some.n_readings])
-        recovery = recover(soft, "panel", interval=0.9)
+        recovery = recover(soft, "panel")
         assert np.isfinite(recovery.values).all()
         assert recovery.values[0, 10:].sum() > 0
     assert recover(replace(readings[:1], estimated=estimated[:3])).values[0, :10].sum() == 0
@@ -280,8 +283,13 @@ def test_intervals_are_asked_for_with_sense():
     with pytest.raises(ParameterError, match="method 'nmf' gives no intervals"):
         recover(readings, "nmf", interval=0.9)
     lonely = unsum.Readings.from_arrays([0], [0], [3], [1.0], n_series=1, n_periods=3)
-    with pytest.raises(ParameterError, match="no two readings of a series touch"):
+    with pytest.raises(ParameterError, match="from 5 of them on; these are 1"):
         recover(lonely, interval=0.9)
+    apart = unsum.Readings.from_arrays(
+        range(6), [0] * 6, [3] * 6, [1.0] * 6, n_series=6, n_periods=3
+    )
+    with pytest.raises(ParameterError, match="no two readings of a series touch"):
+        recover(apart, interval=0.9)
 
 
 @pytest.mark.parametrize("method", METHODS)

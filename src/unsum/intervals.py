@@ -22,6 +22,8 @@ from unsum.selection.calibrating import Calibration, calibrate
 from unsum.selection.choosing import Trial, score_candidates
 from unsum.selection.merging import sample_readings
 
+FEWEST = 5  # series, before how they differ says anything
+
 
 @dataclass(frozen=True)
 class Bounds:
@@ -140,7 +142,7 @@ class Uncertainty:
     def expected_error(self, readings: Readings, values: np.ndarray) -> float | None:
         """The mean-normalised error over covered periods to expect of recovered values."""
         useful = np.flatnonzero(self.levels > 0)
-        if not len(useful):
+        if len(useful) < FEWEST:
             return None
         part, levels = readings.take(useful), self.levels[useful, None]
         asked = Asked.between(np.arange(part.n_periods + 1), part.n_series)

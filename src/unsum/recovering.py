@@ -49,6 +49,7 @@ def recover(
     chosen = _with_sides(make_method(method, settings), readings)
     if interval is not None:
         require_interval(interval)
+        _require_series(readings)
     fit = chosen.fit(readings, threads, progress)
     uncertainty = getattr(fit, "uncertainty", None)
     if interval is not None and uncertainty is None:
@@ -88,6 +89,16 @@ def _describe(method: Method) -> dict[str, Any]:
             value = list(value.columns)
         described[name] = value
     return described
+
+
+def _require_series(readings: Readings) -> None:
+    from unsum.intervals import FEWEST
+
+    if readings.n_series < FEWEST:
+        raise ParameterError(
+            f"intervals are learned from how series differ, from {FEWEST} of them on; these are "
+            f"{readings.n_series}."
+        )
 
 
 def _assess(readings: Readings, method: Method, fit: Any, threads: int | None) -> Any:
