@@ -9,6 +9,7 @@ _HOMES = {
     "Calendar": "unsum.calendar",
     "Finding": "unsum.findings",
     "Findings": "unsum.findings",
+    "Model": "unsum.model",
     "Panel": "unsum.panel",
     "ParameterError": "unsum.errors",
     "Periodic": "unsum.aggregation",
@@ -34,6 +35,7 @@ if TYPE_CHECKING:
     from unsum.errors import ParameterError, ReadingsError, TableError, UnsumError
     from unsum.factorization.autocorrelation import project_autocorrelation
     from unsum.findings import Finding, Findings
+    from unsum.model import Model
     from unsum.panel import Panel
     from unsum.readings import Readings, check, read_readings
     from unsum.recovering import recover

@@ -21,6 +21,7 @@ from unsum.readings import Readings
 from unsum.selection.calibrating import Calibration, calibrate
 from unsum.selection.choosing import Trial, score_candidates
 from unsum.selection.merging import sample_readings
+from unsum.traits import Traits
 
 FEWEST = 5  # series, before how they differ says anything
 
@@ -59,6 +60,17 @@ class Uncertainty:
     def take(self, series: np.ndarray) -> Uncertainty:
         """The same for some series."""
         return replace(self, levels=self.levels[series])
+
+    def forget(self) -> Uncertainty:
+        """The same without anything of a single series."""
+        doubtful = replace(self.doubtful, population=self.doubtful.population.forget())
+        return replace(self, doubtful=doubtful, levels=self.levels[:0])
+
+    def apply(self, readings: Readings, traits: Traits | None) -> Uncertainty:
+        """The same for other series."""
+        population = self.doubtful.population.knowing(traits)
+        doubtful = replace(self.doubtful, population=population)
+        return replace(self, doubtful=doubtful, levels=population.levels(readings))
 
     def variances(self, first: int, part: Readings, cuts: np.ndarray) -> np.ndarray:
         """Of sums between cuts of a part that begins at series `first`, over squared levels."""

@@ -182,6 +182,34 @@ class Readings:
             return self
         return replace(self.keep(~self.estimated), estimated=None)
 
+    def on(self, calendar: Calendar) -> Readings:
+        """The same readings on a longer calendar of the same step.
+
+        Series that are active over the whole of the shorter calendar are so over the longer one.
+        """
+        own = self.calendar
+        offset, exact = calendar.locate(own.edges[:1])
+        first, end = int(offset[0]), int(offset[0]) + own.n_periods
+        same = (own.frequency, own.tz) == (calendar.frequency, calendar.tz)
+        if not (same and exact[0] and np.array_equal(calendar.edges[first : end + 1], own.edges)):
+            raise ParameterError(
+                f"these readings are by {own.frequency.text!r} from {own.text(0)} to "
+                f"{own.text(own.n_periods)}, the model by {calendar.frequency.text!r} from "
+                f"{calendar.text(0)} to {calendar.text(calendar.n_periods)}; read them with the "
+                "same freq and tz, within its dates."
+            )
+        low = np.where(self.active[:, 0] > 0, self.active[:, 0] + first, 0)
+        high = np.where(
+            self.active[:, 1] < own.n_periods, self.active[:, 1] + first, calendar.n_periods
+        )
+        return replace(
+            self,
+            calendar=calendar,
+            start=self.start + np.int32(first),
+            stop=self.stop + np.int32(first),
+            active=np.column_stack([low, high]).astype(self.active.dtype),
+        )
+
     def series_of_readings(self) -> np.ndarray:
         """The series that each reading belongs to."""
         return np.repeat(np.arange(self.n_series, dtype=np.int32), np.diff(self.indptr))

@@ -22,10 +22,12 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from unsum.intervals import Bounds, Uncertainty
+    from unsum.model import Model
     from unsum.population.model import Population
     from unsum.traits import Traits
 
 TOLERANCE = 1e-9
+FEWEST_TO_SHARE = 5  # series, before what they share says little about any one of them
 
 
 @dataclass(frozen=True)
@@ -246,11 +248,30 @@ class Recovery:
             raise ParameterError(f"by must be 'all' or nothing; got {by!r}.")
         return to_native(sum_tails(self, together=by == "all"), backend or self.readings.backend)
 
-    def save(self, path: str | Path) -> None:
-        """Write readings, fit and uncertainty to a file that `unsum.load` reads; no pickle."""
-        from unsum.saving import save_recovery
+    @property
+    def model(self) -> Model:
+        """What was learned, without anything of a single series."""
+        from unsum.model import Model
 
-        save_recovery(self, path)
+        return Model.of(self)
+
+    def apply(self, readings: Any, **options: Any) -> Recovery:
+        """Recover other series with what was learned here; see `Model.apply`."""
+        return self.model.apply(readings, **options)
+
+    def save(self, path: str | Path, *, profiles_only: bool = False) -> None:
+        """Write readings, fit and uncertainty to a file that `unsum.load` reads; no pickle.
+
+        With `profiles_only`, the `model` alone: nothing of a single series is in the file.
+        """
+        from unsum.saving import save
+
+        if profiles_only and self.readings.n_series < FEWEST_TO_SHARE:
+            raise ParameterError(
+                f"what is learned from {self.readings.n_series} series shows them; profiles are "
+                f"saved alone from {FEWEST_TO_SHARE} series on."
+            )
+        save(self.model if profiles_only else self, path)
 
     def provenance(self) -> dict[str, Any]:
         """How the values came to be: version, method, settings, fingerprint of the readings."""

@@ -1,7 +1,7 @@
-"""Recoveries on disk: one file of plain arrays and JSON, no pickle, versioned.
+"""Recoveries and models on disk: one file of plain arrays and JSON, no pickle, versioned.
 
-What is saved are readings, fit and uncertainty; values are made again from them, bit for bit. So a
-loaded recovery can be added up in any way, with its intervals.
+Of a recovery, what is saved are readings, fit and uncertainty; values are made again from them, bit
+for bit. So a loaded recovery can be added up in any way, with its intervals.
 """
 
 from __future__ import annotations
@@ -18,11 +18,12 @@ import numpy as np
 import pyarrow as pa
 
 from unsum.errors import TableError
+from unsum.model import Model
 from unsum.recovery import Recovery
 from unsum.tables.write import whole_file
 
-FORMAT = "unsum recovery"
-VERSION = 1
+FORMAT = "unsum"
+VERSION = 2
 SUFFIX = ".unsum"
 DAMAGE = (ValueError, KeyError, TypeError, EOFError, NotImplementedError)
 
@@ -37,6 +38,7 @@ _HOMES = {
     "Finding": "unsum.findings",
     "Findings": "unsum.findings",
     "Frequency": "unsum.calendar",
+    "Model": "unsum.model",
     "NMFARFit": "unsum.methods.nmf_ar",
     "NMFFit": "unsum.methods.nmf",
     "PanelFit": "unsum.methods.panel",
@@ -51,18 +53,18 @@ _HOMES = {
 _LEFT_OUT = ("sample", "threads")  # not needed any more
 
 
-def save_recovery(recovery: Recovery, path: str | Path) -> None:
-    """Write a recovery to a file that `unsum.load` reads."""
+def save(content: Recovery | Model, path: str | Path) -> None:
+    """Write a recovery or a model to a file that `unsum.load` reads."""
     arrays: dict[str, np.ndarray] = {}
-    tree = _pack(recovery, arrays)
-    header = json.dumps({"format": FORMAT, "version": VERSION, "recovery": tree})
+    tree = _pack(content, arrays)
+    header = json.dumps({"format": FORMAT, "version": VERSION, "content": tree})
     with whole_file(Path(path)) as temporary, temporary.open("wb") as file:
-        content: dict[str, Any] = {"header": np.frombuffer(header.encode(), np.uint8), **arrays}
-        np.savez_compressed(file, **content)
+        columns: dict[str, Any] = {"header": np.frombuffer(header.encode(), np.uint8), **arrays}
+        np.savez_compressed(file, **columns)
 
 
-def load(path: str | Path) -> Recovery:
-    """Read a recovery that `Recovery.save` wrote."""
+def load(path: str | Path) -> Recovery | Model:
+    """Read what `save` of a recovery or a model wrote; both can be applied to other readings."""
     try:
         with Path(path).open("rb") as raw, np.load(raw, allow_pickle=False) as file:
             arrays = {name: file[name] for name in file.files}
@@ -72,7 +74,7 @@ def load(path: str | Path) -> Recovery:
         raise TableError(f"{path} cannot be read: {error.strerror or error}.") from error
     except (*DAMAGE, zipfile.BadZipFile, zlib.error) as error:
         raise TableError(
-            f"{path} is not a saved recovery, or it is damaged; save it again."
+            f"{path} is not a saved recovery or model, or it is damaged; save it again."
         ) from error
     if not known or header.get("version") != VERSION:
         raise TableError(
@@ -80,12 +82,12 @@ def load(path: str | Path) -> Recovery:
             f"is {FORMAT!r} version {VERSION}. Save it again with this version of unsum."
         )
     try:
-        recovery = _unpack(header["recovery"], arrays)
+        content = _unpack(header["content"], arrays)
     except (*DAMAGE, AttributeError, pa.ArrowException) as error:
         raise TableError(f"{path} is damaged: {error}; save it again.") from error
-    if not isinstance(recovery, Recovery):
-        raise TableError(f"{path} does not hold a recovery.")
-    return recovery
+    if not isinstance(content, Recovery | Model):
+        raise TableError(f"{path} holds neither a recovery nor a model.")
+    return content
 
 
 def _pack(value: Any, arrays: dict[str, np.ndarray]) -> Any:
@@ -115,6 +117,9 @@ def _pack(value: Any, arrays: dict[str, np.ndarray]) -> Any:
 
 
 def _keep(array: np.ndarray, arrays: dict[str, np.ndarray]) -> str:
+    for name, other in arrays.items():
+        if other is array:
+            return name
     name = f"a{len(arrays)}"
     arrays[name] = array
     return name

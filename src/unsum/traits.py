@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -25,6 +25,8 @@ class Traits:
     series: pa.Array
     columns: tuple[str, ...]
     values: np.ndarray
+    centre: np.ndarray  # what was taken off each column, and what it was divided by
+    spread: np.ndarray
 
     def __repr__(self) -> str:
         return f"Traits({', '.join(self.columns)})"
@@ -45,13 +47,54 @@ class Traits:
         known = pc.is_in(self.series, value_set=names.cast(pa.string()))
         return self.series.filter(pc.invert(known))
 
+    def forget(self) -> Traits:
+        """The columns, without any series."""
+        return replace(self, series=self.series[:0], values=self.values[:0])
+
+    def read(self, source: Any) -> Traits:
+        """The same columns for the series of another file or dataframe."""
+        table, series, label = _read(source)
+        columns = []
+        for name in self.columns:
+            if name in table.column_names:
+                columns.append(_numbers(name, table[name], label))
+                continue
+            trait, _, kind = name.partition("=")
+            if trait not in table.column_names:
+                raise TableError(
+                    f"{label} has no column {trait!r}, which the model was learned with (it has "
+                    f"{', '.join(table.column_names[:8])})."
+                )
+            columns.append(np.array(_cells(trait, table[trait], label)) == kind)
+        values = (np.column_stack(columns) - self.centre) / self.spread
+        return replace(self, series=series, values=values)
+
 
 def make_traits(source: Any) -> Traits:
     """Traits from a file or dataframe with a column `series` and columns of numbers or kinds."""
-    from unsum.tables.source import open_source
-
     if isinstance(source, Traits):
         return source
+    table, series, label = _read(source)
+    columns: dict[str, np.ndarray] = {}
+    for name in table.column_names:
+        if name != "series":
+            columns |= _columns(name, table[name], label)
+    if not columns:
+        raise TableError(f"{label} has no column beside 'series' that tells series apart.")
+    if len(columns) > MOST:
+        raise TableError(
+            f"{label} makes {len(columns)} columns of traits, more than {MOST}; join rare "
+            "kinds together."
+        )
+    values = np.column_stack(list(columns.values()))
+    centre, spread = values.mean(axis=0), values.std(axis=0)
+    return Traits(series, tuple(columns), (values - centre) / spread, centre, spread)
+
+
+def _read(source: Any) -> tuple[pa.Table, pa.Array, str]:
+    """The cells as text, the names of the series, and what to call the table."""
+    from unsum.tables.source import open_source
+
     opened = open_source(Path(source) if isinstance(source, str) else source)
     if "series" not in opened.columns:
         raise TableError(
@@ -68,18 +111,7 @@ def make_traits(source: Any) -> Traits:
     series = _texts(table["series"])
     if series.null_count or pc.count_distinct(series).as_py() < len(series):
         raise TableError(f"{opened.label} must have one row, with a name, for each series.")
-    columns: dict[str, np.ndarray] = {}
-    for name in opened.columns:
-        if name != "series":
-            columns |= _columns(name, table[name], opened.label)
-    if not columns:
-        raise TableError(f"{opened.label} has no column beside 'series' that tells series apart.")
-    if len(columns) > MOST:
-        raise TableError(
-            f"{opened.label} makes {len(columns)} columns of traits, more than {MOST}; join rare "
-            "kinds together."
-        )
-    return Traits(series, tuple(columns), np.column_stack(list(columns.values())))
+    return table, series, opened.label
 
 
 def _texts(column: pa.ChunkedArray) -> pa.Array:
@@ -88,29 +120,37 @@ def _texts(column: pa.ChunkedArray) -> pa.Array:
     return pc.if_else(pc.equal(texts, ""), pa.scalar(None, pa.string()), texts)
 
 
-def _columns(name: str, column: pa.ChunkedArray, label: str) -> dict[str, np.ndarray]:
-    """A column of numbers, or one for every kind but the first, if they vary."""
+def _cells(name: str, column: pa.ChunkedArray, label: str) -> list[str]:
     texts = _texts(column)
     if texts.null_count:
         row = int(np.flatnonzero(np.asarray(texts.is_null()))[0])
         raise TableError(f"{label} has no {name!r} for its series number {row + 1}; fill it in.")
-    cells = texts.to_pylist()
-    numbers = [_number(cell) for cell in cells]
-    known = [number is not None for number in numbers]
-    if all(known):
-        made = {name: np.array(numbers, float)}
-        if not np.isfinite(made[name]).all():
-            raise TableError(f"{label} has a number in {name!r} that is not finite; correct it.")
-    elif any(known):
-        wrong = cells[known.index(False)]
-        raise TableError(
-            f"{label} has {wrong!r} among the numbers of {name!r}; write numbers with a point, or "
-            "kinds that are no numbers."
-        )
+    cells: list[str] = texts.to_pylist()
+    return cells
+
+
+def _columns(name: str, column: pa.ChunkedArray, label: str) -> dict[str, np.ndarray]:
+    """A column of numbers, or one for every kind but the first, if they vary."""
+    cells = _cells(name, column, label)
+    if any(_number(cell) is not None for cell in cells):
+        made = {name: _numbers(name, column, label)}
     else:
         made = {f"{name}={kind}": np.array(cells) == kind for kind in sorted(set(cells))[1:]}
-    varies = {key: each.astype(float) for key, each in made.items() if each.std() > 0}
-    return {key: (each - each.mean()) / each.std() for key, each in varies.items()}
+    return {key: each.astype(float) for key, each in made.items() if each.std() > 0}
+
+
+def _numbers(name: str, column: pa.ChunkedArray, label: str) -> np.ndarray:
+    cells = _cells(name, column, label)
+    numbers = [_number(cell) for cell in cells]
+    if None in numbers:
+        raise TableError(
+            f"{label} has {cells[numbers.index(None)]!r} among the numbers of {name!r}; write "
+            "numbers with a point, or kinds that are no numbers."
+        )
+    found = np.array(numbers, float)
+    if not np.isfinite(found).all():
+        raise TableError(f"{label} has a number in {name!r} that is not finite; correct it.")
+    return found
 
 
 def _number(text: str) -> float | None:

@@ -81,6 +81,6 @@ def _report(error: BaseException) -> None:
     typer.echo(f"unsum: {error}", err=True)
     if isinstance(error, ReadingsError):
         remedy = "`unsum check` names every row"
-        if "recover" in sys.argv[1:2]:
+        if sys.argv[1:2] in (["recover"], ["apply"]):
             remedy += "; --drop-bad sets bad rows aside"
         typer.echo(f"Nothing was written. {remedy}.", err=True)

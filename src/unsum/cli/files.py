@@ -35,7 +35,9 @@ from unsum.cli.options import (
     ToOpt,
     TotalOpt,
     TzOpt,
+    UnbilledOpt,
     ValueOpt,
+    WideOpt,
     lags_of,
     make_screen,
     options_of,
@@ -96,15 +98,20 @@ def recover(
         ),
     ] = None,
     interval: IntervalOpt = None,
-    unbilled: Annotated[
-        Path | None, typer.Option(help="Also write what follows the last reading of each series.")
-    ] = None,
+    unbilled: UnbilledOpt = None,
     save: Annotated[
-        Path | None, typer.Option(help="Also keep the recovery, for 'unsum totals': a .unsum file.")
+        Path | None,
+        typer.Option(
+            help="Also keep the recovery, for 'unsum totals' and 'unsum apply': a .unsum file."
+        ),
     ] = None,
-    wide: Annotated[
-        bool, typer.Option("--wide", help="One column per series instead of a long table.")
+    profiles_only: Annotated[
+        bool,
+        typer.Option(
+            "--profiles-only", help="Keep what was learned alone, nothing of a single series."
+        ),
     ] = False,
+    wide: WideOpt = False,
     series: SeriesOpt = "series",
     start: StartOpt = "start",
     end: EndOpt = "end",
@@ -129,7 +136,7 @@ def recover(
 
     Example: unsum recover bills.csv -o daily.parquet --method nmf --rank 5
     """
-    from unsum.tables.jobs import run_recover
+    from unsum.tables.jobs import Outputs, run_recover
 
     columns = {
         "series": series, "start": start, "end": end, "total": total, "quality": quality,
@@ -144,12 +151,68 @@ def recover(
     settings = {name: value for name, value in given.items() if value is not None}
     screen = make_screen(json)
     job = run_recover(
-        file, out, options, method=method, settings=settings, drop_bad=drop_bad, wide=wide,
-        threads=threads, interval=interval, unbilled=unbilled, save=save, watch=screen.watch,
-        say=screen.say,
+        file, Outputs(out, wide, unbilled, save, profiles_only), options, method=method,
+        settings=settings, drop_bad=drop_bad, threads=threads, interval=interval,
+        watch=screen.watch, say=screen.say,
     )  # fmt: skip
+    _show(job, "recover", screen, json=json)
+
+
+@app.command()
+def apply(
+    model: Annotated[Path, typer.Argument(help="What 'recover --save' kept.", show_default=False)],
+    file: FileArg,
+    out: OutOpt,
+    interval: IntervalOpt = None,
+    traits: Annotated[
+        str | None,
+        typer.Option(help="The traits of the new series, where the model was learned with some."),
+    ] = None,
+    inclusive_end: InclusiveOpt = False,
+    snap: SnapOpt = "error",
+    drop_bad: DropOpt = False,
+    unbilled: UnbilledOpt = None,
+    wide: WideOpt = False,
+    series: SeriesOpt = "series",
+    start: StartOpt = "start",
+    end: EndOpt = "end",
+    total: TotalOpt = "total",
+    quality: QualityOpt = None,
+    active_from: ActiveFromOpt = None,
+    active_to: ActiveToOpt = None,
+    date_format: FormatOpt = None,
+    decimal: DecimalOpt = ".",
+    threads: ThreadsOpt = None,
+    json: JsonOpt = False,
+) -> None:
+    """New series, or new readings of known ones, on stored profiles, without learning again.
+
+    The step, the time zone and the dates are those of the model. Each series is recovered from its
+    rows in FILE and from what the model knows of all series, whoever else is in FILE.
+
+    Example: unsum apply bills.unsum newcomers.csv -o newcomers.parquet
+
+    Example: unsum apply bills.unsum newcomers.csv -o newcomers.csv --interval 0.9
+    """
+    from unsum.tables.jobs import Outputs, run_apply
+
+    columns = {
+        "series": series, "start": start, "end": end, "total": total, "quality": quality,
+        "active_from": active_from, "active_to": active_to,
+    }  # fmt: skip
+    screen = make_screen(json)
+    job = run_apply(
+        model, file, Outputs(out, wide, unbilled), drop_bad=drop_bad, threads=threads,
+        watch=screen.watch, say=screen.say, interval=interval, traits=traits,
+        end="inclusive" if inclusive_end else "exclusive", snap=snap, date_format=date_format,
+        decimal=decimal, columns={role: name for role, name in columns.items() if name is not None},
+    )  # fmt: skip
+    _show(job, "apply", screen, json=json)
+
+
+def _show(job: Any, command: str, screen: Any, *, json: bool) -> None:
     if json:
-        screen.print_json({"command": "recover", **job.to_dict()})
+        screen.print_json({"command": command, **job.to_dict()})
         return
     screen.findings(job.findings, dropped=True)
     screen.findings(job.adjustments)
@@ -319,10 +382,13 @@ def totals(
 def _totals_of_recovery(
     file: Path, rule: str, by: str | None, interval: float | None
 ) -> tuple[Any, int]:
+    from unsum.model import Model
     from unsum.saving import load
     from unsum.tables.sums import read_groups
 
     recovery = load(file)
+    if isinstance(recovery, Model):
+        raise ParameterError(f"{file} holds profiles only; apply it to readings: unsum apply.")
     if interval is not None:
         recovery = recovery.with_interval(interval)
     groups = by if by in (None, "all") else read_groups(Path(str(by)))

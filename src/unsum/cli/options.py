@@ -49,6 +49,12 @@ IntervalOpt = Annotated[
     float | None,
     typer.Option(help="Such as 0.9: add lower and upper, which hold the truth nine times in ten."),
 ]
+UnbilledOpt = Annotated[
+    Path | None, typer.Option(help="Also write what follows the last reading of each series.")
+]
+WideOpt = Annotated[
+    bool, typer.Option("--wide", help="One column per series instead of a long table.")
+]
 TimeOpt = Annotated[str, typer.Option(help="Name of the column of times.")]
 ValueOpt = Annotated[str, typer.Option(help="Name of the column of values, in a long table.")]
 PanelFreqOpt = Annotated[

@@ -19,7 +19,7 @@ from unsum.findings import Findings
 from unsum.panel import sum_between
 from unsum.recovering import recover
 from unsum.recovery import Recovery
-from unsum.tables.jobs import Job, Say, Watch, run_recover
+from unsum.tables.jobs import Job, Outputs, Say, Watch, run_recover
 from unsum.tables.rows import Options
 from unsum.tables.write import write_table
 
@@ -70,8 +70,8 @@ def run_demo(folder: Path, n_customers: int, seed: int, *, watch: Watch, say: Sa
     write_table(town.bills, folder / "readings.csv")
     options = Options(range_start=FIRST_DAY, range_end=FIRST_DAY + timedelta(days=N_DAYS))
     job = run_recover(
-        folder / "readings.csv", folder / "daily.parquet", options, method="auto", settings={},
-        drop_bad=True, wide=False, threads=None, watch=watch, say=say,
+        folder / "readings.csv", Outputs(folder / "daily.parquet"), options, method="auto",
+        settings={}, drop_bad=True, threads=None, watch=watch, say=say,
     )  # fmt: skip
     recovered = job.recovery
     even = recover(recovered.readings, "even")

@@ -106,6 +106,35 @@ def factorize(
     return Factorization(descent.W, H, trajectory.arrays(), reason)
 
 
+def fit_weights(
+    readings: Readings,
+    scale: np.ndarray,
+    W: np.ndarray,
+    H: np.ndarray,
+    *,
+    make: Callable[[slice, np.ndarray], Block] | None = None,
+    steps: int,
+    n_inner: int = 3,
+    threads: int | None = None,
+) -> np.ndarray:
+    """H alone, after some updates from the given one, while W stays.
+
+    Every series goes its own way, whatever others there are.
+    """
+    H = np.ascontiguousarray(H, dtype=np.float64).copy()
+    if make is None:
+
+        def make(own: slice, weights: np.ndarray) -> Block:
+            return make_chunk(readings[own], scale[own], weights)
+
+    chunks = [make(slice(*own), H[slice(*own)]) for own in chunk_bounds(readings)]
+    with threadpool_limits(1, user_api="blas"), ThreadPoolExecutor(count_threads(threads)) as pool:
+        descent = Descent(chunks, W, H, stretch(readings), "hals", n_inner, pool)
+        for _ in range(steps):
+            descent.update_weights()
+    return H
+
+
 class Descent:
     """W, H and the sums over V, from one iteration to the next.
 

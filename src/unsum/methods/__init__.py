@@ -10,12 +10,13 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, fields
 from importlib import import_module
-from typing import Any, Protocol
+from typing import Any, Protocol, Self
 
 import numpy as np
 
 from unsum.errors import ParameterError, require_choice
 from unsum.readings import Readings
+from unsum.traits import Traits
 
 Progress = Callable[[int], None]
 
@@ -47,6 +48,12 @@ class Fit(Protocol):
     def fill(self, first: int, part: Readings, values: np.ndarray) -> None:
         """Write the values of a part of the readings, which begins at series `first`."""
 
+    def forget(self) -> Fit:
+        """What was learned of all series, without anything of a single one."""
+
+    def apply(self, readings: Readings, traits: Traits | None, threads: int | None) -> Fit:
+        """The same profiles for other readings; each series is treated on its own."""
+
 
 class Method(Protocol):
     """Settings, and how to learn from readings with them."""
@@ -71,6 +78,12 @@ class DirectFit:
     @property
     def history(self) -> dict[str, np.ndarray]:
         return {"objective": np.empty(0), "residual": np.empty(0)}
+
+    def forget(self) -> Self:
+        return self
+
+    def apply(self, readings: Readings, traits: Traits | None, threads: int | None) -> Self:  # noqa: ARG002
+        return self
 
 
 def make_method(method: str | Method, settings: dict[str, Any]) -> Method:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, ClassVar, cast
 
 import numpy as np
@@ -16,6 +16,7 @@ from unsum.population.learn import STEPS
 from unsum.population.stages import MAX_BLOCKS, MAX_WINDOW
 from unsum.readings import Readings
 from unsum.selection.merging import NothingToMergeError, sample_readings
+from unsum.traits import Traits
 
 if TYPE_CHECKING:
     from unsum.intervals import Uncertainty
@@ -151,5 +152,16 @@ class AutoFit:
     def history(self) -> dict[str, np.ndarray]:
         return self.fit.history
 
+    @property
+    def traits(self) -> Traits | None:
+        traits: Traits | None = getattr(self.fit, "traits", None)
+        return traits
+
     def fill(self, first: int, part: Readings, values: np.ndarray) -> None:
         self.fit.fill(first, part, values)
+
+    def forget(self) -> AutoFit:
+        return replace(self, fit=self.fit.forget(), expected_error=None, uncertainty=None)
+
+    def apply(self, readings: Readings, traits: Traits | None, threads: int | None) -> AutoFit:
+        return replace(self, fit=self.fit.apply(readings, traits, threads))

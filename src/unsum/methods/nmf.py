@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
 
@@ -11,12 +11,14 @@ from unsum.errors import ParameterError, require_choice, require_count
 from unsum.factorization.chunk import UPDATES
 from unsum.methods import Fit, Progress
 from unsum.readings import Readings
+from unsum.traits import Traits
 
 if TYPE_CHECKING:
     from unsum.factorization.loop import Factorization
 
 DEFAULT_RANK = 5
 WARM = 3
+APPLY_STEPS = 10  # updates of the weights of new series
 
 
 @dataclass(frozen=True)
@@ -76,7 +78,10 @@ class NMF:
         found = self._factorize(
             readings, scale, accelerate=self.accelerate, threads=threads, progress=progress
         )
-        return NMFFit(found.W, found.H, scale, found.history, found.stop_reason)
+        return NMFFit(
+            found.W, found.H, scale, usual_weights(found.H, scale), found.history,
+            found.stop_reason,
+        )  # fmt: skip
 
     def _units(self, readings: Readings) -> np.ndarray:
         """What each series is divided by: its own level, or the mean of all; zero for zeros."""
@@ -105,6 +110,7 @@ class NMFFit:
     W: np.ndarray
     H: np.ndarray
     scale: np.ndarray
+    usual: np.ndarray  # the mean weights of scaled series
     history: dict[str, np.ndarray]
     stop_reason: str
 
@@ -122,6 +128,36 @@ class NMFFit:
 
         own = slice(first, first + part.n_series)
         fill_values(*part.arrays, self.scale[own], self.H[own], self.W, values)
+
+    def forget(self) -> Self:
+        return replace(self, H=self.H[:0], scale=self.scale[:0])
+
+    def apply(self, readings: Readings, traits: Traits | None, threads: int | None) -> Self:  # noqa: ARG002
+        """Weights that begin as usual, at the level of each series, and go towards its readings."""
+        scale = levels(readings)
+        return replace(self, scale=scale, H=self._weights(readings, scale, threads))
+
+    def _weights(
+        self, readings: Readings, scale: np.ndarray, threads: int | None, **more: Any
+    ) -> np.ndarray:
+        from unsum.factorization.loop import fit_weights
+
+        shape = np.concatenate([[0.0], np.cumsum(self.W @ self.usual)])
+        expected = np.add.reduceat(
+            shape[readings.stop] - shape[readings.start], readings.indptr[:-1]
+        )
+        length = np.add.reduceat(readings.stop - readings.start, readings.indptr[:-1])
+        level = np.where(scale > 0, length / np.maximum(expected, 1e-12 * length), 0.0)
+        return fit_weights(
+            readings, scale, self.W, level[:, None] * self.usual, steps=APPLY_STEPS,
+            threads=threads, **more,
+        )  # fmt: skip
+
+
+def usual_weights(H: np.ndarray, scale: np.ndarray) -> np.ndarray:
+    """The mean weights of the series that have a level, or equal ones where none has."""
+    useful = scale > 0
+    return np.asarray(H[useful].mean(axis=0) if useful.any() else np.ones(H.shape[1]))
 
 
 def choose_rank(rank: int | None, readings: Readings) -> int:

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import Any, ClassVar
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar, Self
 
 import numpy as np
 
@@ -17,9 +17,10 @@ from unsum.factorization.autocorrelation import (
 )
 from unsum.findings import Finding
 from unsum.methods import Fit, Progress
-from unsum.methods.nmf import NMF, NMFFit
+from unsum.methods.nmf import NMF, NMFFit, levels, usual_weights
 from unsum.panel import Panel
 from unsum.readings import Readings
+from unsum.traits import Traits
 
 HALF = 0.5  # of the largest strength that keeps the problem convex; and the largest by default
 CLOSEST = 1e-4  # how near rho may come to the largest autocorrelation there is
@@ -83,8 +84,10 @@ class NMFAR(NMF):
             readings, scale, make=make, accelerate=accelerate, threads=threads, progress=progress
         )
         return NMFARFit(
-            found.W, found.H, scale, found.history, found.stop_reason, lags, rho, strength,
-            findings, switch,
+            found.W, found.H, scale, usual_weights(found.H, scale), found.history,
+            found.stop_reason, lags, rho, strength, findings, switch,
+            float(self.rho) if isinstance(self.rho, float | int) else None,
+            None if self.strength is None else float(strength[0]),
         )  # fmt: skip
 
 
@@ -97,6 +100,8 @@ class NMFARFit(NMFFit):
     strength: np.ndarray
     findings: tuple[Finding, ...]
     switch: bool
+    given_rho: float | None = None  # where it is the same for all series
+    given_strength: float | None = None
 
     def fill(self, first: int, part: Readings, values: np.ndarray) -> None:
         from unsum.factorization.chunk import Step
@@ -109,6 +114,32 @@ class NMFARFit(NMFFit):
         )  # fmt: skip
         chunk.advance(Step.of(self.W, self.W, self.W, len(self.W), "hals", 0))
         np.multiply(chunk.V, self.scale[own, None], out=values)
+
+    def forget(self) -> Self:
+        none = np.empty(0)
+        return replace(super().forget(), rho=none, strength=none, findings=())
+
+    def apply(self, readings: Readings, traits: Traits | None, threads: int | None) -> Self:  # noqa: ARG002
+        """As for profiles alone, with the pull given, or that of each series on its own."""
+        from unsum.factorization.chunk_ar import AutocorrelatedChunk
+
+        scale = levels(readings)
+        rho, _ = choose_rho(self.given_rho, readings, self.lags)
+        strength = choose_strength(None, rho, readings.n_periods, self.lags)
+        if self.given_strength is not None:
+            room = largest_autocorrelation(readings.n_periods, self.lags) - rho
+            strength = np.minimum(self.given_strength, HALF / (2 * room))
+
+        def make(own: slice, weights: np.ndarray) -> AutocorrelatedChunk:
+            return AutocorrelatedChunk(
+                readings[own], scale[own], weights, self.lags, rho[own], strength[own],
+                switch=self.switch,
+            )  # fmt: skip
+
+        return replace(
+            self, scale=scale, H=self._weights(readings, scale, threads, make=make), rho=rho,
+            strength=strength,
+        )  # fmt: skip
 
 
 def choose_rho(

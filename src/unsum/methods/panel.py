@@ -15,7 +15,7 @@ from unsum.population.learn import SHRINKAGE, STEPS, learn_population
 from unsum.population.model import Population
 from unsum.population.stages import Stages, learn_windows
 from unsum.readings import Readings
-from unsum.traits import make_traits
+from unsum.traits import Traits, make_traits
 
 MAX_PERIODS = 2000  # of one population; longer grids are cut into blocks and windows
 MAX_VALUES = 1_000_000  # of the series that the population is learned from
@@ -156,6 +156,19 @@ class PanelFit:
         values += population.shift(part.names)
         values *= level[:, None]
 
+    @property
+    def traits(self) -> Traits | None:
+        return self.population.traits
+
+    def forget(self) -> PanelFit:
+        return replace(
+            self, population=self.population.forget(), levels=self.levels[:0], sample=None
+        )
+
+    def apply(self, readings: Readings, traits: Traits | None, threads: int | None) -> PanelFit:  # noqa: ARG002
+        population = self.population.knowing(traits)
+        return replace(self, population=population, levels=population.levels(readings))
+
 
 @dataclass
 class StagedFit:
@@ -197,6 +210,13 @@ class StagedFit:
                 values[own, begin:end] = (found * level[own, None])[:, : end - int(begin)]
         if not self.windows:
             values[:] = 0.0
+
+    def forget(self) -> StagedFit:
+        return replace(self, blocks=self.blocks.forget())
+
+    def apply(self, readings: Readings, traits: Traits | None, threads: int | None) -> StagedFit:
+        blocks = self.blocks.apply(self.stages.coarsen(readings), traits, threads)
+        return replace(self, blocks=blocks)
 
 
 def refuse_sides(readings: Readings, indicators: Any, traits: Any) -> None:

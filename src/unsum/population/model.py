@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
@@ -92,6 +92,16 @@ class Population:
         usable = np.where(levels > 0, levels, 1.0)
         scaled: np.ndarray = readings.total / np.repeat(usable, np.diff(readings.indptr))
         return scaled - self.shift_sums(readings)
+
+    def forget(self) -> Population:
+        """The same without the traits of any series."""
+        if self.traits is None:
+            return self
+        return self.knowing(self.traits.forget())
+
+    def knowing(self, traits: Traits | None) -> Population:
+        """The same with the traits of other series."""
+        return self if traits is None else replace(self, traits=traits)
 
     def shift(self, names: Any) -> np.ndarray | float:
         """What their traits add to the means of series (n_series, n_periods), or zero."""

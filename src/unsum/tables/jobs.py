@@ -14,7 +14,7 @@ from unsum.findings import Findings
 from unsum.methods import make_method
 from unsum.recovering import recover
 from unsum.recovery import Recovery
-from unsum.tables.intake import take_in
+from unsum.tables.intake import Intake, take_in
 from unsum.tables.rows import Options
 from unsum.tables.write import (
     check_destination,
@@ -126,36 +126,58 @@ def _n_steps(method: str, settings: dict[str, Any]) -> int:
     return int(getattr(made, "max_iter", getattr(made, "steps", 1)))
 
 
+@dataclass(frozen=True)
+class Outputs:
+    """The files that a job writes."""
+
+    out: Path
+    wide: bool = False
+    unbilled: Path | None = None
+    save: Path | None = None
+    profiles_only: bool = False
+
+    @property
+    def aside(self) -> Path:
+        return self.out.with_name(f"{self.out.stem}.set-aside.csv")
+
+    @property
+    def predicted(self) -> Path:
+        return self.out.with_name(f"{self.out.stem}.predicted{self.out.suffix}")
+
+    def check(self, source: Any, others: list[Path], interval: float | None) -> None:
+        """Refuse early what cannot be written, or would be written over an input."""
+        places = [self.out, self.aside, self.predicted]
+        places += [self.unbilled] if self.unbilled is not None else []
+        for path in places:
+            check_destination(path, source)
+        if self.save is not None:
+            check_model_destination(self.save)
+            places.append(self.save)
+        elif self.profiles_only:
+            raise ParameterError("--profiles-only goes with --save.")
+        _check_apart(places, others)
+        if self.wide and interval is not None:
+            raise ParameterError("a wide table has no place for intervals; write a long one.")
+
+
 def run_recover(
     source: Any,
-    out: Path,
+    outputs: Outputs,
     options: Options,
     *,
     method: str,
     settings: dict[str, Any],
     drop_bad: bool,
-    wide: bool,
     threads: int | None,
     watch: Watch,
     say: Say,
     interval: float | None = None,
-    unbilled: Path | None = None,
-    save: Path | None = None,
 ) -> Job:
     """Recover a file into another; the output appears whole and checked, or not at all."""
     from unsum.engine import announce_compilation
 
-    aside = out.with_name(f"{out.stem}.set-aside.csv")
-    predicted = out.with_name(f"{out.stem}.predicted{out.suffix}")
-    places = [path for path in (out, aside, predicted, unbilled) if path is not None]
-    for path in places:
-        check_destination(path, source)
-    if save is not None:
-        check_model_destination(save)
     sides = [Path(settings[name]) for name in ("indicators", "traits") if name in settings]
-    _check_apart([*places, *([save] if save else [])], sides)
-    if wide and interval is not None:
-        raise ParameterError("a wide table has no place for intervals; write a long one.")
+    outputs.check(source, sides, interval)
     begun = time.perf_counter()
     say(f"reading {source}")
     intake = take_in(source, options)
@@ -166,26 +188,67 @@ def run_recover(
         recovery = recover(
             readings, method, threads=threads, progress=step, interval=interval, **settings
         )
-    fitted = time.perf_counter()
-    layout = "wide" if wide else "long"
+    seconds = {"reading": read - begun, "fitting": time.perf_counter() - read}
+    return _write(recovery, intake, outputs, seconds, watch)
+
+
+def run_apply(
+    path: Path,
+    source: Any,
+    outputs: Outputs,
+    *,
+    drop_bad: bool,
+    threads: int | None,
+    watch: Watch,
+    say: Say,
+    interval: float | None = None,
+    traits: str | None = None,
+    **reading: Any,
+) -> Job:
+    """The same with a model that was saved; `reading` are options of how the file is read."""
+    from unsum.engine import announce_compilation
+    from unsum.model import Model
+    from unsum.saving import load
+
+    outputs.check(source, [path, *([Path(traits)] if traits else [])], interval)
+    begun = time.perf_counter()
+    say(f"reading {path} and {source}")
+    loaded = load(path)
+    model = loaded if isinstance(loaded, Model) else loaded.model
+    intake = take_in(source, Options.on(model.calendar, **reading))
+    readings = intake.readings(drop_bad=drop_bad)
+    read = time.perf_counter()
+    announce_compilation(model.method, say)
+    recovery = model.apply(readings, interval=interval, traits=traits, threads=threads)
+    seconds = {"reading": read - begun, "applying": time.perf_counter() - read}
+    return _write(recovery, intake, outputs, seconds, watch)
+
+
+def _write(
+    recovery: Recovery, intake: Intake, outputs: Outputs, seconds: dict[str, float], watch: Watch
+) -> Job:
+    readings, begun = recovery.readings, time.perf_counter()
+    layout = "wide" if outputs.wide else "long"
+    set_aside = outputs.aside if readings.findings.rows_set_aside else None
     with ExitStack() as stack:
         step = stack.enter_context(watch("recovering and writing", readings.n_series))
-        if readings.findings.rows_set_aside:  # takes its name only after the main output has
-            temporary = stack.enter_context(whole_file(aside))
+        if set_aside is not None:  # takes its name only after the main output has
+            temporary = stack.enter_context(whole_file(set_aside))
             write_set_aside(intake.source, readings.findings, temporary)
-        checks = write_recovery(recovery, out, layout=layout, progress=step)
+        checks = write_recovery(recovery, outputs.out, layout=layout, progress=step)
     others = recovery.traits.others(readings.names) if recovery.traits is not None else []
-    foretold = predicted if len(others) and recovery.population is not None else None
-    if foretold is not None:
-        write_table(recovery.predict(backend="pyarrow"), foretold)
-    if unbilled is not None:
-        write_table(recovery.unbilled(backend="pyarrow"), unbilled, source)
-    if save is not None:
-        recovery.save(save)
-    set_aside = aside if readings.findings.rows_set_aside else None
-    done = time.perf_counter()
-    seconds = {"reading": read - begun, "fitting": fitted - read, "writing": done - fitted}
-    return Job(recovery, readings.findings, out, set_aside, checks, seconds, unbilled, foretold)
+    predicted = outputs.predicted if len(others) and recovery.population is not None else None
+    if predicted is not None:
+        write_table(recovery.predict(backend="pyarrow"), predicted)
+    if outputs.unbilled is not None:
+        write_table(recovery.unbilled(backend="pyarrow"), outputs.unbilled)
+    if outputs.save is not None:
+        recovery.save(outputs.save, profiles_only=outputs.profiles_only)
+    seconds = seconds | {"writing": time.perf_counter() - begun}
+    return Job(
+        recovery, readings.findings, outputs.out, set_aside, checks, seconds, outputs.unbilled,
+        predicted,
+    )  # fmt: skip
 
 
 def _check_apart(outputs: list[Path], inputs: list[Path]) -> None:

@@ -75,6 +75,13 @@ def _choose_zone(rows: Rows, options: Options, ledger: Ledger) -> str | None:
         )
     if given or offsets == {int(NAIVE)} or options.frequency.numbered:
         return None if options.frequency.numbered else given
+    if options.calendar is not None:
+        ledger.stop(
+            "differing-offsets",
+            "timestamps have offsets from UTC, but the periods they belong to have no time zone; "
+            "write local times.",
+        )
+        return None
     if len(offsets) == 1:
         return offset_name(offsets.pop())
     examples, positions = [], []
@@ -198,6 +205,8 @@ def _make_calendar(
     starts: np.ndarray, ends: np.ndarray, tz: str | None, options: Options, ledger: Ledger
 ) -> Calendar | None:
     """The calendar of the readings, or of the range that was asked for."""
+    if options.calendar is not None:
+        return options.calendar
     keep = np.flatnonzero(ledger.in_use)
     frequency = options.frequency
     earliest, latest = keep[np.argmin(starts[keep])], keep[np.argmax(ends[keep])]

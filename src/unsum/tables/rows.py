@@ -13,7 +13,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from unsum.calendar import Frequency, find_zone, offset_name
+from unsum.calendar import Calendar, Frequency, find_zone, offset_name
 from unsum.errors import ParameterError, require_choice
 from unsum.findings import MAX_DETAILS
 from unsum.tables.moments import NAIVE, MomentParser, Moments
@@ -47,6 +47,7 @@ class Options:
     date_format: str | None = None
     decimal: str = "."
     with_totals: bool = True  # False reads intervals alone, as if every total were zero
+    calendar: Calendar | None = None  # the one that rows are placed on, if it is fixed
 
     def __post_init__(self) -> None:
         Frequency.parse(self.freq)
@@ -66,6 +67,11 @@ class Options:
                 raise ParameterError(f"{name} must be {kind} with freq {self.freq!r}.")
         for role in self.columns or {}:
             require_choice("columns: a key", role, REQUIRED + OPTIONAL)
+
+    @classmethod
+    def on(cls, calendar: Calendar, **more: Any) -> Options:
+        """For a table that belongs on a calendar."""
+        return cls(calendar.frequency.text, calendar.tz, calendar=calendar, **more)
 
     @property
     def frequency(self) -> Frequency:

@@ -1,0 +1,140 @@
+"""What was learned from readings, without the series themselves; it serves other series."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from unsum import __version__
+from unsum.calendar import Calendar
+from unsum.errors import ParameterError
+from unsum.methods import Fit
+from unsum.readings import Readings
+from unsum.recovery import Recovery, require_interval
+from unsum.traits import Traits
+
+if TYPE_CHECKING:
+    from unsum.intervals import Uncertainty
+
+
+@dataclass(frozen=True, eq=False)
+class Model:
+    """Profiles, or a population, on the calendar they were learned on."""
+
+    calendar: Calendar
+    method: str
+    settings: dict[str, Any]
+    fit: Fit = field(repr=False)
+    learned_from: dict[str, Any]  # version, counts and dates of the readings
+    uncertainty: Uncertainty | None = field(default=None, repr=False)
+
+    @classmethod
+    def of(cls, recovery: Recovery) -> Model:
+        """What a recovery learned, without anything of a single series."""
+        uncertainty = recovery.uncertainty
+        settings = {
+            name: value
+            for name, value in recovery.settings.items()
+            if value is None or isinstance(value, bool | int | float | str)
+        }
+        return cls(
+            calendar=recovery.readings.calendar,
+            method=recovery.method,
+            settings=settings,
+            fit=recovery.fit.forget(),
+            learned_from={"unsum": __version__} | recovery.readings.describe(),
+            uncertainty=None if uncertainty is None else uncertainty.forget(),
+        )
+
+    @property
+    def profiles(self) -> np.ndarray | None:
+        """The shared shapes (n_periods, rank), or None where the method has none."""
+        return self.fit.profiles
+
+    @property
+    def traits(self) -> Traits | None:
+        """Which traits of series the model was learned with, if any."""
+        traits: Traits | None = getattr(self.fit, "traits", None)
+        return traits
+
+    def apply(
+        self,
+        readings: Readings | str | Path | Any,
+        *,
+        interval: float | None = None,
+        traits: Any = None,
+        threads: int | None = None,
+    ) -> Recovery:
+        """Recover other series, or other readings of the same ones, without learning again.
+
+        Parameters
+        ----------
+        readings
+            A `Readings` within the dates of the model, or a file or dataframe with the canonical
+            columns. They are all that is used: readings that the model was learned from are not.
+        interval
+            Such as 0.9: tables then have `lower` and `upper`.
+        traits
+            A file or dataframe with the traits of the new series, where the model was learned with
+            some.
+        threads
+            How many threads work on values.
+        """
+        if interval is not None:
+            require_interval(interval)
+            if self.uncertainty is None:
+                raise ParameterError(
+                    f"this model by {self.method!r} knows no intervals; learn it with method "
+                    "'auto', or with 'panel' and an interval."
+                )
+        placed = self._place(readings)
+        known = self._read_traits(traits)
+        fit = self.fit.apply(placed, known, threads)
+        uncertainty = self.uncertainty
+        return Recovery(
+            readings=placed,
+            method=self.method,
+            why=f"as learned from {self.learned_from['n_series']:,} series",
+            settings=self.settings,
+            fit=fit,
+            threads=threads,
+            interval=interval,
+            uncertainty=None if uncertainty is None else uncertainty.apply(placed, known),
+        )
+
+    def _place(self, readings: Any) -> Readings:
+        if isinstance(readings, Readings):
+            return readings.on(self.calendar)
+        from unsum.tables.intake import take_in
+        from unsum.tables.rows import Options
+
+        source = Path(readings) if isinstance(readings, str) else readings
+        return take_in(source, Options.on(self.calendar)).readings(drop_bad=False)
+
+    def _read_traits(self, source: Any) -> Traits | None:
+        if self.traits is None:
+            if source is not None:
+                raise ParameterError("this model was learned without traits; give none.")
+            return None
+        if source is None:
+            raise ParameterError(
+                f"this model was learned with traits ({', '.join(self.traits.columns)}); give "
+                "those of the new series: traits=..., or --traits on the command line."
+            )
+        return self.traits.read(source)
+
+    def save(self, path: str | Path) -> None:
+        """Write the model to a file that `unsum.load` reads; no pickle."""
+        from unsum.saving import save
+
+        save(self, path)
+
+    def __repr__(self) -> str:
+        learned = self.learned_from
+        return (
+            f"Model(method={self.method!r}, {self.calendar.n_periods:,} periods from "
+            f"{learned['first']} to {learned['end']}, learned from {learned['n_series']:,} series)"
+        )
