@@ -4,8 +4,8 @@
 
 Learns a model from 2,000 simulated customers with 13 bills over 365 days, by each method, saves and
 loads it, and applies it to new customers, values in memory; then to one customer with one bill,
-from a dataframe to values. Rounds of all methods are interleaved; medians are printed. With intervals,
-lower and upper ends of every day are made as well.
+from a dataframe to values. Rounds of all methods are interleaved, medians are printed. With
+intervals, lower and upper ends of every day are made as well.
 """
 
 from __future__ import annotations
