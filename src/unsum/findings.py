@@ -53,6 +53,11 @@ CATALOGUE: dict[str, tuple[Severity, str]] = {
     "absurd-magnitude": ("warning", "uses these readings as they are"),
     "no-weekly-shape": ("warning", "goes on; the shape of the week is not learned from these data"),
     "no-daily-shape": ("warning", "goes on; the shape of the day is not learned from these data"),
+    "total-gap": (
+        "warning",
+        "recovers what comes nearest: the squares of the gaps sum to the least",
+    ),
+    "no-own-reading": ("note", "recovers these series from the totals of their groups"),
     "adjusted": ("warning", "goes on with the adjusted value"),
     "hidden-rhythm": ("note", "goes on; the error it expects is then a lower bound"),
     "merged-duplicates": ("note", "counts each of these readings once"),

@@ -21,10 +21,16 @@ from unsum.findings import Findings
 if TYPE_CHECKING:
     import pyarrow as pa
 
+    from unsum.measures import Measures
+
 
 @dataclass(frozen=True, eq=False)
 class Readings:
-    """Totals over `[start, stop)` of periods; series n owns `indptr[n]` to `indptr[n + 1]`."""
+    """Totals over `[start, stop)` of periods; series n owns `indptr[n]` to `indptr[n + 1]`.
+
+    Series without readings of their own occur only where `further` measures tell about them. Parts
+    of the readings have no further measures.
+    """
 
     names: pa.Array
     calendar: Calendar
@@ -36,6 +42,8 @@ class Readings:
     estimated: np.ndarray | None = None  # which readings are marked as estimated
     findings: Findings = field(default_factory=Findings)
     backend: str | None = None  # the dataframe library the readings came from
+    further: Measures | None = None  # totals of groups, and others that are not of one interval
+    n_teachers: int = 0  # of the last series: groups from whose totals the others are learned
 
     def __post_init__(self) -> None:
         for name in ("indptr", "start", "stop", "total", "active", "estimated"):
@@ -137,6 +145,8 @@ class Readings:
             active=self.active[first:last],
             estimated=None if self.estimated is None else self.estimated[low:high],
             findings=Findings(),
+            further=None,
+            n_teachers=max(0, last - max(first, self.n_series - self.n_teachers)),
         )
 
     def take(self, series: np.ndarray) -> Readings:
@@ -156,6 +166,8 @@ class Readings:
             active=self.active[series],
             estimated=None if self.estimated is None else self.estimated[which],
             findings=Findings(),
+            further=None,
+            n_teachers=int(np.sum(series >= self.n_series - self.n_teachers)),
         )
 
     def parts(self, size: int) -> Iterator[Readings]:
@@ -174,6 +186,7 @@ class Readings:
             total=self.total[kept],
             estimated=None if self.estimated is None else self.estimated[kept],
             findings=Findings(),
+            further=None,
         )
 
     def binding(self) -> Readings:
@@ -226,6 +239,35 @@ class Readings:
         """The same intervals with other totals."""
         return replace(self, total=np.array(total, np.float64), findings=Findings())
 
+    def with_groups(self, groups: Any, totals: Any, *, drop_bad: bool = False) -> Readings:
+        """The same readings with totals of groups of series.
+
+        Parameters
+        ----------
+        groups
+            Which series belong to which group: a file or dataframe with columns `series` and
+            `group`, one row for each pair, or a mapping from groups to series. Groups may be nested
+            or overlap. Members without readings of their own are recovered too.
+        totals
+            A file or dataframe with columns `group`, `start`, `end` and `total`.
+        drop_bad
+            Set bad rows of the totals aside instead of raising.
+        """
+        from unsum.tables.groups import take_in_groups
+
+        return take_in_groups(self, groups, totals).readings(drop_bad=drop_bad)
+
+    def ends(self) -> np.ndarray:
+        """Where the last reading of each series ends; the end of the range where there is none."""
+        ends = np.full(self.n_series, self.n_periods, self.stop.dtype)
+        ends[self.read] = self.stop[self.indptr[1:][self.read] - 1]
+        return ends
+
+    @property
+    def read(self) -> np.ndarray:
+        """The places of the series that have readings of their own."""
+        return np.flatnonzero(np.diff(self.indptr))
+
     def to_arrow(self) -> pa.Table:
         """The canonical table: series, start, end, total (and quality where it is known)."""
         import pyarrow as pa
@@ -271,6 +313,8 @@ class Readings:
             digest.update(np.ascontiguousarray(array).tobytes())
         if self.estimated is not None:
             digest.update(self.estimated.tobytes())
+        if self.further is not None:
+            self.further.digest(digest)
         return digest.hexdigest()
 
 

@@ -6,9 +6,15 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from unsum.errors import ParameterError
 from unsum.indicators import Indicators, make_indicators
-from unsum.methods import Method, Progress, make_method
+from unsum.joining import add_teachers
+from unsum.measures import Measures
+from unsum.methods import Fit, Method, Progress, make_method
+from unsum.methods.auto import AutoFit
+from unsum.methods.panel import PanelFit
 from unsum.readings import Readings, read_readings
 from unsum.recovery import Recovery, require_interval
 from unsum.traits import Traits, make_traits
@@ -21,6 +27,8 @@ def recover(
     threads: int | None = None,
     progress: Progress | None = None,
     interval: float | None = None,
+    groups: Any = None,
+    group_totals: Any = None,
     **settings: Any,
 ) -> Recovery:
     """Recover every series at the fine time step, nonnegative and exact on every reading.
@@ -39,6 +47,8 @@ def recover(
     interval
         Such as 0.9: tables of the result then have `lower` and `upper`, between which the truth
         lies nine times in ten. For `"auto"` and `"panel"`.
+    groups, group_totals
+        Which series belong to which group, and totals of groups; see `Readings.with_groups`.
     settings
         Settings of the method, such as `rank` for `"nmf"`; its class says which there are.
     """
@@ -46,14 +56,21 @@ def recover(
         readings = read_readings(readings)
     elif not isinstance(readings, Readings):
         readings = Readings.from_frame(readings)
+    if (groups is None) != (group_totals is None):
+        raise ParameterError("groups and group_totals go together; give both.")
+    if groups is not None:
+        readings = readings.with_groups(groups, group_totals)
     chosen = _with_sides(make_method(method, settings), readings)
     if interval is not None:
         require_interval(interval)
         _require_series(readings)
-    fit = chosen.fit(readings, threads, progress)
+    learning = readings if readings.further is None else add_teachers(readings)
+    fit = chosen.fit(learning, threads, progress)
     uncertainty = getattr(fit, "uncertainty", None)
     if interval is not None and uncertainty is None:
-        uncertainty = _assess(readings, chosen, fit, threads)
+        uncertainty = _assess(learning, chosen, fit, threads)
+    if readings.further is not None:
+        fit, uncertainty = _use_further(readings, readings.further, fit, uncertainty)
     return Recovery(
         readings=readings,
         method=getattr(fit, "method", chosen.name),
@@ -78,6 +95,18 @@ def _with_sides(method: Method, readings: Readings) -> Method:
     return chosen
 
 
+def _use_further(
+    readings: Readings, measures: Measures, fit: Fit, uncertainty: Any
+) -> tuple[Fit, Any]:
+    """The fit without the teachers it had, and with what measures tell beyond them."""
+    own = np.arange(len(readings.read))
+    fit, uncertainty = fit.take(own), None if uncertainty is None else uncertainty.take(own)
+    if isinstance(fit, PanelFit | AutoFit):
+        doubtful = None if uncertainty is None else uncertainty.doubtful
+        fit = fit.inform(readings.take(readings.read), measures.take(readings.read), doubtful)
+    return fit, uncertainty
+
+
 def _describe(method: Method) -> dict[str, Any]:
     """The settings of a method, as they are kept with its result."""
     described: dict[str, Any] = {}
@@ -94,6 +123,10 @@ def _describe(method: Method) -> dict[str, Any]:
 def _require_series(readings: Readings) -> None:
     from unsum.intervals import FEWEST
 
+    if len(readings.read) < readings.n_series:
+        raise ParameterError(
+            "intervals are not given where some series have no readings of their own."
+        )
     if readings.n_series < FEWEST:
         raise ParameterError(
             f"intervals are learned from how series differ, from {FEWEST} of them on; these are "

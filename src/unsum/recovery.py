@@ -24,9 +24,11 @@ if TYPE_CHECKING:
     from unsum.intervals import Bounds, Uncertainty
     from unsum.model import Model
     from unsum.population.model import Population
+    from unsum.projection import Projected
     from unsum.traits import Traits
 
 TOLERANCE = 1e-9
+ROUNDING = 1e-4  # of the largest total: what is smaller is checked against that
 FEWEST_TO_SHARE = 5  # series, before what they share says little about any one of them
 
 
@@ -97,11 +99,18 @@ class Recovery:
     @property
     def findings(self) -> tuple[Finding, ...]:
         """What was found in the readings, and what the method had to adjust."""
-        return self.readings.findings.items + tuple(getattr(self.fit, "findings", ()))
+        found = self.readings.findings.items + tuple(getattr(self.fit, "findings", ()))
+        if self.readings.further is None:
+            return found
+        from unsum.joining import gaps_finding
+
+        return found + gaps_finding(self.readings, self._joined)
 
     @cached_property
     def values(self) -> np.ndarray:
         """The recovered series as an array (n_series, n_periods)."""
+        if self.readings.further is not None:
+            return self._check(self.readings, self._joined.values)
         values = np.empty((self.readings.n_series, self.readings.n_periods))
         for first, part, block in map_blocks(self.values_of, self.readings, self.threads):
             values[first : first + part.n_series] = block
@@ -121,16 +130,53 @@ class Recovery:
 
     def values_of(self, first: int, part: Readings) -> np.ndarray:
         """Values of a part: the method's, made exact, and checked."""
+        if "values" in self.__dict__ or self.readings.further is not None:
+            return self.values[first : first + part.n_series]
+        return self._check(part, self.fill_own(first, part))
+
+    def fill_own(self, first: int, part: Readings) -> np.ndarray:
+        """Values of a part that meet its own readings."""
         from unsum.kernels.totals import meet_totals
 
-        if "values" in self.__dict__:
-            return self.values[first : first + part.n_series]
         values = np.empty((part.n_series, part.n_periods))
         self.fit.fill(first, part, values)
-        binding = self.binding(part)
-        meet_totals(*binding.arrays, part.active, values)
-        check_values(binding, values)
+        meet_totals(*self.binding(part).arrays, part.active, values)
         return values
+
+    def _check(self, part: Readings, values: np.ndarray) -> np.ndarray:
+        check_values(self.binding(part), values)
+        return values
+
+    @cached_property
+    def _joined(self) -> Projected:
+        from unsum.joining import join
+
+        return join(self)
+
+    def check_further(self, found: np.ndarray) -> None:
+        """Refuse sums that differ from those found for totals beyond single series."""
+        assert self.readings.further is not None
+        total = self.readings.further.binding().total
+        apart = np.abs(total - self._joined.gaps - found)
+        if not np.all(apart <= TOLERANCE * np.maximum(total, found.max(initial=0.0) * ROUNDING)):
+            raise UnsumError(
+                f"totals beyond single series fail the check, by {apart.max():.3g}; this is a bug "
+                "in unsum, please report it with the readings that cause it."
+            )
+
+    def gaps(self, backend: str | None = None) -> Any:
+        """How totals beyond single series are met: a table with label, total, recovered, gap."""
+        import pyarrow as pa
+
+        from unsum.tables.frames import to_native
+
+        measures = self.readings.further
+        if measures is None:
+            raise ParameterError("these readings have no totals beyond single series.")
+        binding, gaps = measures.binding(), self._joined.gaps
+        columns = {"total": binding.total, "recovered": binding.total - gaps, "gap": gaps}
+        table = pa.table({"label": list(binding.labels), **columns})
+        return to_native(table, backend or self.readings.backend)
 
     def binding(self, part: Readings) -> Readings:
         """The readings that values must meet: all, or those not estimated where the method can."""
@@ -231,9 +277,7 @@ class Recovery:
     @property
     def tails(self) -> int:
         """How many series are not read to the end of the range, or of their activity."""
-        readings = self.readings
-        last = readings.stop[readings.indptr[1:] - 1]
-        return int(np.sum(last < readings.active[:, 1]))
+        return int(np.sum(self.readings.ends() < self.readings.active[:, 1]))
 
     def unbilled(self, *, by: str | None = None, backend: str | None = None) -> Any:
         """What follows the last reading of every series that is not read to the end.

@@ -38,6 +38,8 @@ _HOMES = {
     "Finding": "unsum.findings",
     "Findings": "unsum.findings",
     "Frequency": "unsum.calendar",
+    "Informed": "unsum.population.informing",
+    "Measures": "unsum.measures",
     "Model": "unsum.model",
     "NMFARFit": "unsum.methods.nmf_ar",
     "NMFFit": "unsum.methods.nmf",

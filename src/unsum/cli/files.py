@@ -97,6 +97,14 @@ def recover(
             "tariff; series without readings are then predicted."
         ),
     ] = None,
+    groups: Annotated[
+        Path | None,
+        typer.Option(help="A table with columns series and group: who is in which group."),
+    ] = None,
+    group_totals: Annotated[
+        Path | None,
+        typer.Option(help="A table with columns group, start, end and total: loads of groups."),
+    ] = None,
     interval: IntervalOpt = None,
     unbilled: UnbilledOpt = None,
     save: Annotated[
@@ -134,6 +142,8 @@ def recover(
 
     Example: unsum recover bills.csv -o daily.parquet --indicators weather.csv
 
+    Example: unsum recover bills.csv -o daily.csv --groups feeders.csv --group-totals loads.csv
+
     Example: unsum recover bills.csv -o daily.parquet --method nmf --rank 5
     """
     from unsum.tables.jobs import Outputs, run_recover
@@ -149,11 +159,13 @@ def recover(
         "indicators": indicators, "traits": traits,
     }  # fmt: skip
     settings = {name: value for name, value in given.items() if value is not None}
+    if (groups is None) != (group_totals is None):
+        raise ParameterError("--groups and --group-totals go together; give both.")
     screen = make_screen(json)
     job = run_recover(
         file, Outputs(out, wide, unbilled, save, profiles_only), options, method=method,
-        settings=settings, drop_bad=drop_bad, threads=threads, interval=interval,
-        watch=screen.watch, say=screen.say,
+        settings=settings, drop_bad=drop_bad, threads=threads, interval=interval, groups=groups,
+        group_totals=group_totals, watch=screen.watch, say=screen.say,
     )  # fmt: skip
     _show(job, "recover", screen, json=json)
 
@@ -215,7 +227,9 @@ def _show(job: Any, command: str, screen: Any, *, json: bool) -> None:
         screen.print_json({"command": command, **job.to_dict()})
         return
     screen.findings(job.findings, dropped=True)
-    screen.findings(job.adjustments)
+    if job.groups is not None:
+        screen.findings(job.groups.findings, dropped=True)
+    screen.findings(job.adjustments, everything=job.groups is not None)
     screen.facts(job.facts())
 
 

@@ -172,6 +172,26 @@ def explain_sums(
 
 
 @njit(cache=True, nogil=True, error_model="numpy", fastmath=FAST)
+def solve_rows(indptr, start, stop, total, noise, both_sums, solution):
+    """The inverse of the covariance of each series' readings, times totals."""
+    largest = _most_readings(indptr, len(total))
+    L = np.empty((largest, largest))
+    for n in range(len(indptr) - 1):
+        first, m = indptr[n], indptr[n + 1] - indptr[n]
+        _factor(start, stop, first, m, both_sums, noise, L)
+        for i in range(m):
+            value = total[first + i]
+            for j in range(i):
+                value -= L[i, j] * solution[first + j]
+            solution[first + i] = value / L[i, i]
+        for i in range(m - 1, -1, -1):
+            value = solution[first + i]
+            for j in range(i + 1, m):
+                value -= L[j, i] * solution[first + j]
+            solution[first + i] = value / L[i, i]
+
+
+@njit(cache=True, nogil=True, error_model="numpy", fastmath=FAST)
 def add_precisions(indptr, start, stop, noise, both_sums, precision):
     """Add what the readings say about the mean of the population, as differences in both periods.
 

@@ -48,6 +48,9 @@ class Fit(Protocol):
     def fill(self, first: int, part: Readings, values: np.ndarray) -> None:
         """Write the values of a part of the readings, which begins at series `first`."""
 
+    def take(self, series: np.ndarray) -> Fit:
+        """The same for some of the series, by their places."""
+
     def forget(self) -> Fit:
         """What was learned of all series, without anything of a single one."""
 
@@ -78,6 +81,9 @@ class DirectFit:
     @property
     def history(self) -> dict[str, np.ndarray]:
         return {"objective": np.empty(0), "residual": np.empty(0)}
+
+    def take(self, series: np.ndarray) -> Self:  # noqa: ARG002
+        return self
 
     def forget(self) -> Self:
         return self

@@ -20,6 +20,8 @@ from unsum.traits import Traits
 
 if TYPE_CHECKING:
     from unsum.intervals import Uncertainty
+    from unsum.measures import Measures
+    from unsum.population.uncertainty import Doubtful
 
 SHRINKAGES = (0.05, 0.2, 0.5, 0.8)
 TRIAL_STEPS = 10  # of learning, while methods are compared
@@ -92,7 +94,8 @@ class Auto:
         uncertainty = assess(learned, best.trials, panels[0].trials)
         judged = learned.take(places) if fit is learned else fit
         values = Recovery(sample, best.method.name, why, {}, judged, threads).values
-        error = uncertainty.take(places).expected_error(sample, values)
+        own = np.arange(sample.n_series - sample.n_teachers)
+        error = uncertainty.take(places[own]).expected_error(sample.take(own), values[own])
         return AutoFit(fit, best.method.name, why, table, error, uncertainty)
 
     def _methods(self, n_periods: int) -> list[tuple[str, Method]]:
@@ -159,6 +162,19 @@ class AutoFit:
 
     def fill(self, first: int, part: Readings, values: np.ndarray) -> None:
         self.fit.fill(first, part, values)
+
+    def inform(self, readings: Readings, measures: Measures, doubtful: Doubtful | None) -> AutoFit:
+        """The same, knowing further measures of these series, where the method can."""
+        if not isinstance(self.fit, PanelFit):
+            return self
+        return replace(self, fit=self.fit.inform(readings, measures, doubtful))
+
+    def take(self, series: np.ndarray) -> AutoFit:
+        sure = self.uncertainty
+        return replace(
+            self, fit=self.fit.take(series),
+            uncertainty=None if sure is None else sure.take(series),
+        )  # fmt: skip
 
     def forget(self) -> AutoFit:
         return replace(self, fit=self.fit.forget(), expected_error=None, uncertainty=None)

@@ -129,8 +129,11 @@ class NMFFit:
         own = slice(first, first + part.n_series)
         fill_values(*part.arrays, self.scale[own], self.H[own], self.W, values)
 
+    def take(self, series: np.ndarray) -> Self:
+        return replace(self, H=self.H[series], scale=self.scale[series])
+
     def forget(self) -> Self:
-        return replace(self, H=self.H[:0], scale=self.scale[:0])
+        return self.take(np.empty(0, np.int64))
 
     def apply(self, readings: Readings, traits: Traits | None, threads: int | None) -> Self:  # noqa: ARG002
         """Weights that begin as usual, at the level of each series, and go towards its readings."""

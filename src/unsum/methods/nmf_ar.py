@@ -115,9 +115,11 @@ class NMFARFit(NMFFit):
         chunk.advance(Step.of(self.W, self.W, self.W, len(self.W), "hals", 0))
         np.multiply(chunk.V, self.scale[own, None], out=values)
 
+    def take(self, series: np.ndarray) -> Self:
+        return replace(super().take(series), rho=self.rho[series], strength=self.strength[series])
+
     def forget(self) -> Self:
-        none = np.empty(0)
-        return replace(super().forget(), rho=none, strength=none, findings=())
+        return replace(super().forget(), findings=())
 
     def apply(self, readings: Readings, traits: Traits | None, threads: int | None) -> Self:  # noqa: ARG002
         """As for profiles alone, with the pull given, or that of each series on its own."""

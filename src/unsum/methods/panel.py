@@ -10,10 +10,13 @@ import numpy as np
 from unsum.draws import sample_series
 from unsum.errors import ParameterError, require_count
 from unsum.indicators import Indicators, make_indicators
+from unsum.measures import Measures
 from unsum.methods import Progress
+from unsum.population.informing import Informed, inform
 from unsum.population.learn import SHRINKAGE, STEPS, learn_population
 from unsum.population.model import Population
 from unsum.population.stages import Stages, learn_windows
+from unsum.population.uncertainty import Doubtful
 from unsum.readings import Readings
 from unsum.traits import Traits, make_traits
 
@@ -135,25 +138,42 @@ class PanelFit:
     history: dict[str, np.ndarray]
     stop_reason: str
     sample: Readings | None = None  # what the population was learned from
+    informed: Informed | None = None  # what further measures add
 
     profiles: ClassVar[None] = None
     weights: ClassVar[None] = None
     soft: ClassVar[bool] = True
 
     def take(self, series: np.ndarray) -> PanelFit:
-        """The same population, for some series."""
-        return replace(self, levels=self.levels[series])
+        """The same population, for some series, without what further measures add."""
+        return replace(self, levels=self.levels[series], informed=None)
+
+    def inform(self, readings: Readings, measures: Measures, doubtful: Doubtful | None) -> PanelFit:
+        """The same, knowing further measures of these series."""
+        if not len(measures) or self.sample is None:
+            return self
+        if doubtful is None:
+            doubtful = Doubtful.learned_from(self.sample, self.population)
+        values = np.empty((readings.n_series, readings.n_periods))
+        self.fill(0, readings, values)
+        return replace(self, informed=inform(readings, measures, doubtful, self.levels, values))
 
     def fill(self, first: int, part: Readings, values: np.ndarray) -> None:
         from unsum.kernels.gaussian import condition_rows
+        from unsum.kernels.totals import sum_readings
 
         level = self.levels[first : first + part.n_series]
         population = self.population
+        total, shifts = population.scale(part, level), population.shift(part.names)
+        if self.informed is not None:
+            more = self.informed.shifts(first, part.n_series)
+            total -= sum_readings(part.indptr, part.start, part.stop, more)
+            shifts = shifts + more
         condition_rows(
-            part.indptr, part.start, part.stop, population.scale(part, level),
-            population.noises(part), *population.sums, values,
+            part.indptr, part.start, part.stop, total, population.noises(part), *population.sums,
+            values,
         )  # fmt: skip
-        values += population.shift(part.names)
+        values += shifts
         values *= level[:, None]
 
     @property
@@ -162,8 +182,9 @@ class PanelFit:
 
     def forget(self) -> PanelFit:
         return replace(
-            self, population=self.population.forget(), levels=self.levels[:0], sample=None
-        )
+            self, population=self.population.forget(), levels=self.levels[:0], sample=None,
+            informed=None,
+        )  # fmt: skip
 
     def apply(self, readings: Readings, traits: Traits | None, threads: int | None) -> PanelFit:  # noqa: ARG002
         population = self.population.knowing(traits)
@@ -210,6 +231,9 @@ class StagedFit:
                 values[own, begin:end] = (found * level[own, None])[:, : end - int(begin)]
         if not self.windows:
             values[:] = 0.0
+
+    def take(self, series: np.ndarray) -> StagedFit:
+        return replace(self, blocks=self.blocks.take(series))
 
     def forget(self) -> StagedFit:
         return replace(self, blocks=self.blocks.forget())

@@ -72,15 +72,17 @@ class Merged:
 def sample_readings(readings: Readings, seed: int) -> np.ndarray:
     """The places of all series, or of some that have enough readings to judge by.
 
-    Series that are read at every period cost next to nothing.
+    Series that are read at every period cost next to nothing. Teachers all stay.
     """
     counts = np.diff(readings.indptr)
     cost = int(np.sum(np.where(counts == readings.n_periods, 1, counts)))
     most = MAX_READINGS if readings.n_periods <= MAX_PERIODS else MAX_OF_LONG
     if cost <= most:
         return np.arange(readings.n_series)
-    size = max(1, readings.n_series * most // cost)
-    return sample_series(readings.names, size, seed)
+    n_own = readings.n_series - readings.n_teachers
+    size = max(1, n_own * most // cost)
+    own = sample_series(readings.names[:n_own], size, seed)
+    return np.concatenate([own, np.arange(n_own, readings.n_series)])
 
 
 def merge_neighbours(readings: Readings, share: float = SHARE, seed: int = 0) -> Merged:
@@ -122,6 +124,11 @@ def merge_neighbours(readings: Readings, share: float = SHARE, seed: int = 0) ->
     )
 
 
+def _n_own(readings: Readings) -> int:
+    """Series before the teachers, who are left as they are."""
+    return readings.n_series - readings.n_teachers
+
+
 def _touching(readings: Readings) -> np.ndarray:
     """Which readings begin where the one before them, of the same series, ends."""
     series = readings.series_of_readings()
@@ -129,7 +136,7 @@ def _touching(readings: Readings) -> np.ndarray:
     touches[1:] = (series[1:] == series[:-1]) & (readings.start[1:] == readings.stop[:-1])
     if readings.estimated is not None:
         touches[1:] &= ~(readings.estimated[1:] | readings.estimated[:-1])
-    touches &= levels(readings)[series] > 0
+    touches &= (levels(readings)[series] > 0) & (series < _n_own(readings))
     return touches
 
 
@@ -158,8 +165,9 @@ def _imitate(
     order = np.argsort(length, kind="stable")
     half = np.searchsorted(np.cumsum(unknown[order]), unknown.sum() / 2)
     usual = length[order[min(half, len(order) - 1)]]
-    fine = np.flatnonzero((length <= usual / 2) & (uniform(keys, 2**33) < share))
-    coarse = np.flatnonzero(length >= usual / 2)
+    pupil = np.arange(readings.n_series) < _n_own(readings)
+    fine = np.flatnonzero(pupil & (length <= usual / 2) & (uniform(keys, 2**33) < share))
+    coarse = np.flatnonzero(pupil & (length >= usual / 2))
     joined = np.zeros(readings.n_readings, np.bool_)
     imitating = 0
     for n in fine:
@@ -192,6 +200,7 @@ def _choose_ends(readings: Readings, keys: np.ndarray, merged: np.ndarray) -> np
     last = uniform(keys, 2**32) < 0.5
     ends = np.where(last, readings.indptr[1:] - 1, readings.indptr[:-1])
     used = (np.diff(readings.indptr) >= 3) & (uniform(keys, 2**32 + 1) < LEFT_OUT) & ~merged[ends]
+    used &= np.arange(readings.n_series) < _n_own(readings)
     if readings.estimated is not None:
         used &= ~readings.estimated[ends]
     return np.asarray(ends[used])

@@ -10,10 +10,11 @@ from pathlib import Path
 from typing import Any
 
 from unsum.errors import ParameterError
-from unsum.findings import Findings
+from unsum.findings import MAX_ROWS_IN_JSON, Findings
 from unsum.methods import make_method
+from unsum.readings import Readings
 from unsum.recovering import recover
-from unsum.recovery import Recovery
+from unsum.recovery import TOLERANCE, Recovery
 from unsum.tables.intake import Intake, take_in
 from unsum.tables.rows import Options
 from unsum.tables.write import (
@@ -41,10 +42,11 @@ class Job:
     seconds: dict[str, float]
     unbilled: Path | None = None
     predicted: Path | None = None
+    groups: Intake | None = None
 
     @property
     def adjustments(self) -> Findings:
-        """What the method had to adjust in its own settings."""
+        """What was found beyond the rows: adjusted settings, totals that cannot be met."""
         return Findings(self.recovery.findings[len(self.findings) :])
 
     def to_dict(self) -> dict[str, Any]:
@@ -58,6 +60,7 @@ class Job:
             "unbilled": str(self.unbilled) if self.unbilled else None,
             "predicted": str(self.predicted) if self.predicted else None,
             "checks": self.checks,
+            **self._group_dict(),
             "seconds": {stage: round(taken, 3) for stage, taken in self.seconds.items()},
         }
 
@@ -72,6 +75,7 @@ class Job:
         return [
             ("rows", f"{rows} ({found.row_origin})"),
             ("readings", repr(readings)),
+            *self._groups(),
             (
                 "method",
                 f"{self.recovery.method} ({self.recovery.why}); {self.recovery.stop_reason}",
@@ -86,6 +90,26 @@ class Job:
             *self._prediction(),
             ("time", stages),
         ]
+
+    def _group_dict(self) -> dict[str, Any]:
+        if self.groups is None:
+            return {}
+        gaps = self.recovery.gaps(backend="pyarrow")
+        return {
+            "group_totals": self.groups.findings.to_dict()
+            | {"gaps": gaps.slice(0, MAX_ROWS_IN_JSON).to_pylist(), "n_totals": len(gaps)}
+        }
+
+    def _groups(self) -> list[tuple[str, str]]:
+        """How totals of groups were met, where there are some."""
+        if self.groups is None:
+            return []
+        found, gaps = self.groups.findings, self.recovery.gaps(backend="pyarrow")
+        text = f"{found.rows_read:,} totals read = {found.rows_used:,} used + "
+        text += f"{found.rows_set_aside:,} set aside; "
+        missed = sum(abs(gap) for gap in gaps["gap"].to_pylist())
+        share = missed / (sum(gaps["total"].to_pylist()) or 1.0)
+        return [("groups", text + ("all met" if share <= TOLERANCE else f"missed by {share:.3%}"))]
 
     def _expectation(self) -> list[tuple[str, str]]:
         error = self.recovery.expected_error
@@ -141,12 +165,16 @@ class Outputs:
         return self.out.with_name(f"{self.out.stem}.set-aside.csv")
 
     @property
+    def aside_groups(self) -> Path:
+        return self.out.with_name(f"{self.out.stem}.group-totals.set-aside.csv")
+
+    @property
     def predicted(self) -> Path:
         return self.out.with_name(f"{self.out.stem}.predicted{self.out.suffix}")
 
     def check(self, source: Any, others: list[Path], interval: float | None) -> None:
         """Refuse early what cannot be written, or would be written over an input."""
-        places = [self.out, self.aside, self.predicted]
+        places = [self.out, self.aside, self.aside_groups, self.predicted]
         places += [self.unbilled] if self.unbilled is not None else []
         for path in places:
             check_destination(path, source)
@@ -172,16 +200,24 @@ def run_recover(
     watch: Watch,
     say: Say,
     interval: float | None = None,
+    groups: Path | None = None,
+    group_totals: Path | None = None,
 ) -> Job:
     """Recover a file into another; the output appears whole and checked, or not at all."""
     from unsum.engine import announce_compilation
 
     sides = [Path(settings[name]) for name in ("indicators", "traits") if name in settings]
+    sides += [path for path in (groups, group_totals) if path is not None]
     outputs.check(source, sides, interval)
     begun = time.perf_counter()
     say(f"reading {source}")
     intake = take_in(source, options)
     readings = intake.readings(drop_bad=drop_bad)
+    loads = None
+    if groups is not None and group_totals is not None:
+        say(f"reading {group_totals}")
+        loads = _take_in_groups(readings, groups, group_totals, options)
+        readings = loads.readings(drop_bad=drop_bad)
     read = time.perf_counter()
     announce_compilation(method, say)
     with watch("fitting", _n_steps(method, settings)) as step:
@@ -189,7 +225,17 @@ def run_recover(
             readings, method, threads=threads, progress=step, interval=interval, **settings
         )
     seconds = {"reading": read - begun, "fitting": time.perf_counter() - read}
-    return _write(recovery, intake, outputs, seconds, watch)
+    return _write(recovery, intake, outputs, seconds, watch, loads)
+
+
+def _take_in_groups(readings: Readings, groups: Path, totals: Path, options: Options) -> Intake:
+    """The readings with totals of groups, read like the rest of the readings."""
+    from unsum.tables.groups import take_in_groups
+
+    return take_in_groups(
+        readings, groups, totals, end=options.end, snap=options.snap,
+        date_format=options.date_format, decimal=options.decimal,
+    )  # fmt: skip
 
 
 def run_apply(
@@ -225,16 +271,23 @@ def run_apply(
 
 
 def _write(
-    recovery: Recovery, intake: Intake, outputs: Outputs, seconds: dict[str, float], watch: Watch
+    recovery: Recovery,
+    intake: Intake,
+    outputs: Outputs,
+    seconds: dict[str, float],
+    watch: Watch,
+    groups: Intake | None = None,
 ) -> Job:
     readings, begun = recovery.readings, time.perf_counter()
     layout = "wide" if outputs.wide else "long"
     set_aside = outputs.aside if readings.findings.rows_set_aside else None
     with ExitStack() as stack:
         step = stack.enter_context(watch("recovering and writing", readings.n_series))
-        if set_aside is not None:  # takes its name only after the main output has
-            temporary = stack.enter_context(whole_file(set_aside))
-            write_set_aside(intake.source, readings.findings, temporary)
+        for each, path in ((intake, outputs.aside), (groups, outputs.aside_groups)):
+            if each is not None and each.findings.rows_set_aside:
+                # takes its name only after the main output has
+                temporary = stack.enter_context(whole_file(path))
+                write_set_aside(each.source, each.findings, temporary)
         checks = write_recovery(recovery, outputs.out, layout=layout, progress=step)
     others = recovery.traits.others(readings.names) if recovery.traits is not None else []
     predicted = outputs.predicted if len(others) and recovery.population is not None else None
@@ -247,7 +300,7 @@ def _write(
     seconds = seconds | {"writing": time.perf_counter() - begun}
     return Job(
         recovery, readings.findings, outputs.out, set_aside, checks, seconds, outputs.unbilled,
-        predicted,
+        predicted, groups,
     )  # fmt: skip
 
 

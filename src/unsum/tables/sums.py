@@ -77,7 +77,7 @@ def sum_tails(recovery: Recovery, *, together: bool) -> pa.Table:
     A table with series, start, end, total, lower, upper of the series that have such a tail.
     """
     readings = recovery.readings
-    last = readings.stop[readings.indptr[1:] - 1]
+    last = readings.ends()
     end = np.minimum(readings.active[:, 1], readings.n_periods)
     tails = np.flatnonzero(last < end)
     totals = np.empty(readings.n_series)

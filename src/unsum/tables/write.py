@@ -74,7 +74,7 @@ def write_recovery(
     with whole_file(path) as temporary:
         tables = _wide_tables(recovery) if layout == "wide" else _long_tables(recovery)
         rows, total = _write_stream(tables, temporary, kind, metadata, progress)
-        worst = _read_back(recovery.binding(recovery.readings), temporary, kind, layout)
+        worst = _read_back(recovery, temporary, kind, layout)
     return {
         "rows": rows,
         "sum": total if np.isfinite(total) else None,
@@ -181,14 +181,30 @@ def _spell_times(table: pa.Table) -> pa.Table:
     return table
 
 
-def _read_back(readings: Readings, path: Path, kind: str, layout: str) -> float:
+def _read_back(recovery: Recovery, path: Path, kind: str, layout: str) -> float:
     """The worst relative gap of any reading, from the file as it was written."""
+    readings = recovery.binding(recovery.readings)
     worst = 0.0
+    found: np.ndarray | float = 0.0  # the totals beyond single series
+    for first, values in _read_values(readings, path, kind, layout):
+        part = readings[first : first + len(values)]
+        worst = max(worst, check_values(part, values))
+        if recovery.readings.further is not None:
+            found = found + recovery.readings.further.binding().forward(values, first)
+    if recovery.readings.further is not None:
+        recovery.check_further(np.asarray(found))
+    return worst
+
+
+def _read_values(
+    readings: Readings, path: Path, kind: str, layout: str
+) -> Iterator[tuple[int, np.ndarray]]:
+    """The values of some series, and the place of the first of them, again and again."""
     if layout == "wide":
         names = [str(name) for name in readings.names.to_pylist()]
         table = pa.Table.from_batches(_batches(path, kind, names))
-        values = np.stack([np.asarray(table[name], np.float64) for name in names])
-        return check_values(readings, values)
+        yield 0, np.stack([np.asarray(table[name], np.float64) for name in names])
+        return
     first = 0
     pending: list[np.ndarray] = []
     n_pending, n_periods = 0, readings.n_periods
@@ -198,14 +214,12 @@ def _read_back(readings: Readings, path: Path, kind: str, layout: str) -> float:
         whole = n_pending // n_periods
         if whole:
             joined = np.concatenate(pending)
-            values = joined[: whole * n_periods].reshape(whole, n_periods)
-            worst = max(worst, check_values(readings[first : first + whole], values))
+            yield first, joined[: whole * n_periods].reshape(whole, n_periods)
             first += whole
             pending = [joined[whole * n_periods :]]
             n_pending = len(pending[0])
     if first != readings.n_series or n_pending:
         raise TableError(f"{path.name} came back with missing rows; the disk may be faulty.")
-    return worst
 
 
 def _batches(path: Path, kind: str, columns: list[str]) -> Iterator[pa.RecordBatch]:
