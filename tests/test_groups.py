@@ -155,8 +155,6 @@ def test_what_is_wrong_with_groups_is_said():
         recover(readings, groups=groups)
     with pytest.raises(unsum.ReadingsError, match="overlap"):
         readings.with_groups(groups, pd.concat([loads, loads.assign(end=loads["end"] + 1)[:1]]))
-    with pytest.raises(ParameterError, match="have further totals already"):
-        readings.with_groups(groups, loads).with_groups(groups, loads)
 
 
 def test_the_command_line_takes_loads_of_groups(tmp_path):

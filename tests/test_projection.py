@@ -33,7 +33,7 @@ def random_measures(rng, n_series, n_periods, n_measures):
         np.concatenate([np.sort(each) for each in sets]), np.array(measure), np.array(piece_set),
         np.array(start), np.array(stop), np.array(weight), np.zeros(n_measures),
         tuple(f"m{r}" for r in range(n_measures)), tuple(f"s{k}" for k in range(n_sets)),
-        np.zeros(n_measures, bool),
+        np.zeros(n_measures, bool), np.zeros(n_measures, bool),
     )  # fmt: skip
 
 

@@ -9,6 +9,7 @@ _HOMES = {
     "Calendar": "unsum.calendar",
     "Finding": "unsum.findings",
     "Findings": "unsum.findings",
+    "LinearReadings": "unsum.linear",
     "Model": "unsum.model",
     "Panel": "unsum.panel",
     "ParameterError": "unsum.errors",
@@ -35,6 +36,7 @@ if TYPE_CHECKING:
     from unsum.errors import ParameterError, ReadingsError, TableError, UnsumError
     from unsum.factorization.autocorrelation import project_autocorrelation
     from unsum.findings import Finding, Findings
+    from unsum.linear import LinearReadings
     from unsum.model import Model
     from unsum.panel import Panel
     from unsum.readings import Readings, check, read_readings

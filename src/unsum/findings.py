@@ -42,6 +42,10 @@ CATALOGUE: dict[str, tuple[Severity, str]] = {
         "error",
         "stops, or sets as few of them aside as it can when told to drop bad rows",
     ),
+    "conflicting-readings": (
+        "error",
+        "stops, or sets the longest of each conflict aside when told to drop bad rows",
+    ),
     "conflicting-activity": ("error", "stops, or sets the rows aside when told to drop bad rows"),
     "outside-activity": ("error", "stops, or sets the rows aside when told to drop bad rows"),
     "negative-total": ("warning", "sets the rows aside"),
@@ -53,6 +57,7 @@ CATALOGUE: dict[str, tuple[Severity, str]] = {
     "absurd-magnitude": ("warning", "uses these readings as they are"),
     "no-weekly-shape": ("warning", "goes on; the shape of the week is not learned from these data"),
     "no-daily-shape": ("warning", "goes on; the shape of the day is not learned from these data"),
+    "solved-overlaps": ("note", "recovers series that meet all of them"),
     "total-gap": (
         "warning",
         "recovers what comes nearest: the squares of the gaps sum to the least",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from collections.abc import Iterator
 from dataclasses import dataclass, fields, replace
 from functools import cached_property
 from typing import Any
@@ -31,6 +32,23 @@ class Measures:
     labels: tuple[str, ...]  # what each is called
     set_names: tuple[str, ...]
     estimated: np.ndarray  # which totals inform without binding
+    own: np.ndarray  # which are readings of a series; they come before totals of groups
+
+    @classmethod
+    def of_intervals(
+        cls, series: np.ndarray, start: np.ndarray, stop: np.ndarray, total: np.ndarray,
+        labels: tuple[str, ...], *, n_series: int, n_periods: int,
+        estimated: np.ndarray | None = None,
+    ) -> Measures:  # fmt: skip
+        """Totals of single series over intervals."""
+        owners, piece_set = np.unique(series, return_inverse=True)
+        n = len(total)
+        return cls(
+            n_series, n_periods, np.arange(len(owners) + 1), owners.astype(np.int64),
+            np.arange(n), piece_set, start, stop, np.ones(n), total, labels,
+            tuple(f"series {owner}" for owner in owners),
+            np.zeros(n, np.bool_) if estimated is None else estimated, np.ones(n, np.bool_),
+        )  # fmt: skip
 
     def __len__(self) -> int:
         return len(self.total)
@@ -88,6 +106,50 @@ class Measures:
                 found.append((self.set_names[place], start, stop, total))
         return found
 
+    def spans(self) -> Iterator[tuple[int, int, int, float]]:
+        """Measures of single series: the series, the interval they span, and the total in it.
+
+        The total is in proportion to what the measure covers; in order of the ends of intervals.
+        """
+        alone = np.diff(self.set_ptr)[self.piece_set] == 1
+        heads = np.flatnonzero(np.diff(self.measure, prepend=-1))
+        if not len(heads):
+            return
+        owner = self.set_series[self.set_ptr[self.piece_set]]
+        alone = np.logical_and.reduceat(alone, heads)
+        alone &= np.minimum.reduceat(owner, heads) == np.maximum.reduceat(owner, heads)
+        first, last = np.minimum.reduceat(self.start, heads), np.maximum.reduceat(self.stop, heads)
+        size = np.add.reduceat(self.weight * (self.stop - self.start), heads)
+        for i in np.argsort(last, kind="stable"):
+            if alone[i]:
+                total = float(self.total[self.measure[heads[i]]])
+                length = int(last[i] - first[i])
+                yield int(owner[heads[i]]), int(first[i]), int(last[i]), total * length / size[i]
+
+    def join(self, other: Measures) -> Measures:
+        """These and others of the same series."""
+        arrays: dict[str, Any] = {
+            name: np.concatenate([getattr(self, name), getattr(other, name)])
+            for name in ("set_series", "start", "stop", "weight", "total", "estimated", "own")
+        }
+        return replace(
+            self,
+            set_ptr=np.concatenate([self.set_ptr, self.set_ptr[-1] + other.set_ptr[1:]]),
+            measure=np.concatenate([self.measure, len(self) + other.measure]),
+            piece_set=np.concatenate([self.piece_set, self.n_sets + other.piece_set]),
+            labels=self.labels + other.labels,
+            set_names=self.set_names + other.set_names,
+            **arrays,
+        )
+
+    def move(self, places: np.ndarray, n_series: int) -> Measures:
+        """The same with series at other places."""
+        return replace(self, n_series=n_series, set_series=places[self.set_series])
+
+    def on(self, first: int, n_periods: int) -> Measures:
+        """The same on a longer calendar, of which theirs begins at period `first`."""
+        return replace(self, n_periods=n_periods, start=self.start + first, stop=self.stop + first)
+
     def take(self, series: np.ndarray) -> Measures:
         """The measures that tell about some series alone, with those renumbered."""
         place = np.full(self.n_series, -1)
@@ -111,6 +173,7 @@ class Measures:
             total=self.total[kept],
             labels=tuple(itertools.compress(self.labels, kept)),
             estimated=self.estimated[kept],
+            own=self.own[kept],
         )
 
     def binding(self) -> Measures:

@@ -11,6 +11,8 @@ import numpy as np
 from unsum import __version__
 from unsum.calendar import Calendar
 from unsum.errors import ParameterError
+from unsum.joining import choose_pupils, inform_fit
+from unsum.linear import LinearReadings
 from unsum.methods import Fit
 from unsum.readings import Readings
 from unsum.recovery import Recovery, require_interval
@@ -92,8 +94,13 @@ class Model:
                 )
         placed = self._place(readings)
         known = self._read_traits(traits)
-        fit = self.fit.apply(placed, known, threads)
-        uncertainty = self.uncertainty
+        places, pupils = choose_pupils(placed)
+        fit = self.fit.apply(pupils, known, threads)
+        uncertainty = None
+        if self.uncertainty is not None:
+            uncertainty = self.uncertainty.apply(pupils, known)
+        if placed.further is not None:
+            fit = inform_fit(fit, pupils, placed.further.take(places), uncertainty)
         return Recovery(
             readings=placed,
             method=self.method,
@@ -102,10 +109,12 @@ class Model:
             fit=fit,
             threads=threads,
             interval=interval,
-            uncertainty=None if uncertainty is None else uncertainty.apply(placed, known),
+            uncertainty=uncertainty,
         )
 
     def _place(self, readings: Any) -> Readings:
+        if isinstance(readings, LinearReadings):
+            readings = readings.to_readings()
         if isinstance(readings, Readings):
             return readings.on(self.calendar)
         from unsum.tables.intake import take_in

@@ -44,6 +44,8 @@ def project(readings: Readings, measures: Measures, x: np.ndarray, d: np.ndarray
 
     Where d is zero, values are zero, or as even as their reading makes them.
     """
+    if not len(measures):
+        return Projected(x, np.empty(0), met=True, direction=np.empty(0))
     unit = float(max(x.max(initial=0.0), readings.total.max(initial=0.0))) or 1.0
     zero = _certain_zeros(readings, measures)
     x, d = np.where(zero, 0.0, x), np.where(zero, 0.0, d)
@@ -88,7 +90,8 @@ class _Dual:
         self.measures, self.x, self.d = measures, x, d
         self.readings = (readings.indptr, readings.start, readings.stop, readings.total / unit)
         self.total = measures.total / unit
-        self.curvature = measures.squared().forward(d)  # of each price alone
+        curvature = measures.squared().forward(d)  # of each price alone
+        self.curvature = np.maximum(curvature, max(1e-12 * curvature.max(), 1e-300))
         self.nearness = NEARNESS * float(np.median(self.curvature))
 
     def values(self, prices: np.ndarray) -> np.ndarray:

@@ -221,6 +221,7 @@ class Readings:
             start=self.start + np.int32(first),
             stop=self.stop + np.int32(first),
             active=np.column_stack([low, high]).astype(self.active.dtype),
+            further=None if self.further is None else self.further.on(first, calendar.n_periods),
         )
 
     def series_of_readings(self) -> np.ndarray:
@@ -363,7 +364,8 @@ def read_readings(
     snap
         `"error"` or `"nearest"`: what to do with boundaries between two periods.
     overlaps
-        `"error"`: overlapping readings are refused.
+        `"error"`: overlapping readings are refused. `"solve"`: they are a system that series must
+        meet; what follows for disjoint intervals is found, and conflicts are named.
     range_start, range_end
         The range of the result, end excluded, where it is not that of the readings.
     columns

@@ -10,18 +10,16 @@ import numpy as np
 
 from unsum.errors import ParameterError
 from unsum.indicators import Indicators, make_indicators
-from unsum.joining import add_teachers
-from unsum.measures import Measures
-from unsum.methods import Fit, Method, Progress, make_method
-from unsum.methods.auto import AutoFit
-from unsum.methods.panel import PanelFit
+from unsum.joining import add_teachers, choose_pupils, inform_fit
+from unsum.linear import LinearReadings
+from unsum.methods import Method, Progress, make_method
 from unsum.readings import Readings, read_readings
 from unsum.recovery import Recovery, require_interval
 from unsum.traits import Traits, make_traits
 
 
 def recover(
-    readings: Readings | str | Path | Any,
+    readings: Readings | LinearReadings | str | Path | Any,
     method: str | Method = "auto",
     *,
     threads: int | None = None,
@@ -36,7 +34,7 @@ def recover(
     Parameters
     ----------
     readings
-        A `Readings`, or a file or dataframe of daily readings.
+        A `Readings`, a `LinearReadings`, or a file or dataframe of daily readings.
     method
         `"auto"`, which tries others and takes the one that splits merged readings best; `"even"`,
         `"denton"`, `"panel"`, `"nmf"`, `"nmf-ar"`; or a method object.
@@ -54,6 +52,8 @@ def recover(
     """
     if isinstance(readings, str | Path):
         readings = read_readings(readings)
+    elif isinstance(readings, LinearReadings):
+        readings = readings.to_readings()
     elif not isinstance(readings, Readings):
         readings = Readings.from_frame(readings)
     if (groups is None) != (group_totals is None):
@@ -64,13 +64,20 @@ def recover(
     if interval is not None:
         require_interval(interval)
         _require_series(readings)
-    learning = readings if readings.further is None else add_teachers(readings)
+    pupils = learning = readings
+    if readings.further is not None:
+        places, pupils = choose_pupils(readings)
+        if not pupils.n_series:
+            raise ParameterError("no series has readings or measures of its own to learn from.")
+        learning = add_teachers(readings, pupils)
     fit = chosen.fit(learning, threads, progress)
     uncertainty = getattr(fit, "uncertainty", None)
     if interval is not None and uncertainty is None:
         uncertainty = _assess(learning, chosen, fit, threads)
     if readings.further is not None:
-        fit, uncertainty = _use_further(readings, readings.further, fit, uncertainty)
+        own = np.arange(pupils.n_series)
+        fit, uncertainty = fit.take(own), None if uncertainty is None else uncertainty.take(own)
+        fit = inform_fit(fit, pupils, readings.further.take(places), uncertainty)
     return Recovery(
         readings=readings,
         method=getattr(fit, "method", chosen.name),
@@ -93,18 +100,6 @@ def _with_sides(method: Method, readings: Readings) -> Method:
         made = replace(made, traits=make_traits(made.traits))
     chosen: Method = made
     return chosen
-
-
-def _use_further(
-    readings: Readings, measures: Measures, fit: Fit, uncertainty: Any
-) -> tuple[Fit, Any]:
-    """The fit without the teachers it had, and with what measures tell beyond them."""
-    own = np.arange(len(readings.read))
-    fit, uncertainty = fit.take(own), None if uncertainty is None else uncertainty.take(own)
-    if isinstance(fit, PanelFit | AutoFit):
-        doubtful = None if uncertainty is None else uncertainty.doubtful
-        fit = fit.inform(readings.take(readings.read), measures.take(readings.read), doubtful)
-    return fit, uncertainty
 
 
 def _describe(method: Method) -> dict[str, Any]:

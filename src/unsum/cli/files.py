@@ -23,6 +23,7 @@ from unsum.cli.options import (
     IntervalOpt,
     JsonOpt,
     OutOpt,
+    OverlapsOpt,
     PanelFreqOpt,
     QualityOpt,
     SchemeOpt,
@@ -80,6 +81,7 @@ def recover(
     tz: TzOpt = None,
     inclusive_end: InclusiveOpt = False,
     snap: SnapOpt = "error",
+    overlaps: OverlapsOpt = "error",
     from_: FromOpt = None,
     to: ToOpt = None,
     drop_bad: DropOpt = False,
@@ -152,7 +154,9 @@ def recover(
         "series": series, "start": start, "end": end, "total": total, "quality": quality,
         "active_from": active_from, "active_to": active_to,
     }  # fmt: skip
-    options = options_of(freq, tz, inclusive_end, snap, from_, to, columns, date_format, decimal)
+    options = options_of(
+        freq, tz, inclusive_end, snap, from_, to, columns, date_format, decimal, overlaps=overlaps
+    )
     given = {
         "rank": rank, "update": update, "max_iter": max_iter, "tol": tol, "start": start_from,
         "seed": seed, "lags": lags_of(lags), "rho": rho, "strength": strength_of(strength),
@@ -182,6 +186,7 @@ def apply(
     ] = None,
     inclusive_end: InclusiveOpt = False,
     snap: SnapOpt = "error",
+    overlaps: OverlapsOpt = "error",
     drop_bad: DropOpt = False,
     unbilled: UnbilledOpt = None,
     wide: WideOpt = False,
@@ -216,7 +221,8 @@ def apply(
     job = run_apply(
         model, file, Outputs(out, wide, unbilled), drop_bad=drop_bad, threads=threads,
         watch=screen.watch, say=screen.say, interval=interval, traits=traits,
-        end="inclusive" if inclusive_end else "exclusive", snap=snap, date_format=date_format,
+        end="inclusive" if inclusive_end else "exclusive", snap=snap, overlaps=overlaps,
+        date_format=date_format,
         decimal=decimal, columns={role: name for role, name in columns.items() if name is not None},
     )  # fmt: skip
     _show(job, "apply", screen, json=json)
@@ -240,6 +246,7 @@ def check(
     tz: TzOpt = None,
     inclusive_end: InclusiveOpt = False,
     snap: SnapOpt = "error",
+    overlaps: OverlapsOpt = "error",
     from_: FromOpt = None,
     to: ToOpt = None,
     series: SeriesOpt = "series",
@@ -265,7 +272,9 @@ def check(
         "series": series, "start": start, "end": end, "total": total, "quality": quality,
         "active_from": active_from, "active_to": active_to,
     }  # fmt: skip
-    options = options_of(freq, tz, inclusive_end, snap, from_, to, columns, date_format, decimal)
+    options = options_of(
+        freq, tz, inclusive_end, snap, from_, to, columns, date_format, decimal, overlaps=overlaps
+    )
     screen = make_screen(json)
     screen.say(f"reading {file}")
     intake = take_in(file, options)

@@ -24,6 +24,9 @@ InclusiveOpt = Annotated[
 SnapOpt = Annotated[
     str, typer.Option(help="Boundaries off the grid: 'error', or 'nearest' to move them.")
 ]
+OverlapsOpt = Annotated[
+    str, typer.Option(help="Overlapping readings: 'error', or 'solve' to take them as a system.")
+]
 FromOpt = Annotated[str | None, typer.Option("--from", help="First date of the result.")]
 ToOpt = Annotated[str | None, typer.Option("--to", help="End of the result, not included.")]
 SeriesOpt = Annotated[str, typer.Option(help="Name of the column of series.")]
@@ -78,6 +81,7 @@ def options_of(
     columns: dict[str, str | None],
     date_format: str | None,
     decimal: str,
+    **more: Any,
 ) -> Any:
     from unsum.tables.rows import Options
 
@@ -92,6 +96,7 @@ def options_of(
         columns={role: name for role, name in columns.items() if name is not None},
         date_format=date_format,
         decimal=decimal,
+        **more,
     )
 
 

@@ -150,9 +150,11 @@ class PanelFit:
 
     def inform(self, readings: Readings, measures: Measures, doubtful: Doubtful | None) -> PanelFit:
         """The same, knowing further measures of these series."""
-        if not len(measures) or self.sample is None:
+        if not len(measures):
             return self
         if doubtful is None:
+            if self.sample is None:
+                return self
             doubtful = Doubtful.learned_from(self.sample, self.population)
         values = np.empty((readings.n_series, readings.n_periods))
         self.fill(0, readings, values)

@@ -51,6 +51,7 @@ def inform(
     given = _Given(readings, doubtful, levels / unit)
     found = measures.forward(values) / unit
     variance = _square(measures, given.size) * given.usual
+    variance = np.maximum(variance, max(1e-12 * variance.max(), 1e-300))
     noise = np.where(measures.estimated, (doubtful.population.doubt * found) ** 2, NOISE * variance)
 
     def product(prices: np.ndarray) -> np.ndarray:
@@ -76,7 +77,7 @@ class _Given:
         self.covariance_of_mean, self.level = doubtful.covariance_of_mean, level
         self.noises = population.noises(readings)
         self.series = readings.series_of_readings()
-        self.usual = float(np.trace(population.covariance)) / population.n_periods
+        self.usual = max(float(np.trace(population.covariance)) / population.n_periods, 1e-12)
         sums = population.mean_sums[readings.stop] - population.mean_sums[readings.start]
         beyond = population.scale(readings, population.levels(readings)) - sums
         surprise = np.bincount(self.series, beyond * self._solve(beyond), readings.n_series)

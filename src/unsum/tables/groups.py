@@ -22,10 +22,6 @@ from unsum.tables.source import open_source
 
 def take_in_groups(readings: Readings, groups: Any, totals: Any, **options: Any) -> Intake:
     """Judge a file or dataframe of totals of groups, and add them to readings."""
-    if readings.further is not None:
-        raise ParameterError(
-            "these readings have further totals already; give all of them at once."
-        )
     pairs = _read_pairs(groups)
     columns = {"series": "group"} | dict(options.pop("columns", {}))
     source = Path(totals) if isinstance(totals, str) else totals
@@ -38,6 +34,8 @@ def take_in_groups(readings: Readings, groups: Any, totals: Any, **options: Any)
     more = _members_finding(readings, everyone)
     kept = replace(everyone.findings, items=everyone.findings.items + more)
     measures = measure_groups(everyone, loads, used)
+    if everyone.further is not None:
+        measures = everyone.further.join(measures)
     usable = replace(everyone, further=measures, findings=kept)
     return Intake(intake.findings, intake.source, usable)
 
@@ -69,6 +67,7 @@ def measure_groups(
         labels=labels,
         set_names=names,
         estimated=np.zeros(n, np.bool_) if loads.estimated is None else loads.estimated,
+        own=np.zeros(n, np.bool_),
     )
 
 
@@ -132,8 +131,10 @@ def _with_members(readings: Readings, groups: Mapping[str, list[str]]) -> Readin
     order = np.asarray(pc.sort_indices(names))
     counts = np.concatenate([np.diff(readings.indptr), np.zeros(len(others), np.int64)])[order]
     whole = np.tile(np.array([0, readings.n_periods], readings.active.dtype), (len(others), 1))
+    further = readings.further
     return replace(
         readings,
+        further=None if further is None else further.move(np.argsort(order), len(names)),
         names=names.take(pa.array(order)),
         indptr=np.concatenate([[0], np.cumsum(counts)]),
         active=np.concatenate([readings.active, whole])[order],

@@ -17,12 +17,14 @@ import pyarrow.compute as pc
 from unsum.calendar import MAX_PERIODS, Calendar
 from unsum.errors import ParameterError, ReadingsError, TableError
 from unsum.findings import Findings
+from unsum.measures import Measures
 from unsum.readings import Readings
 from unsum.tables.cells import judge_cells
 from unsum.tables.ledger import Ledger
+from unsum.tables.overlaps import judge_overlaps
 from unsum.tables.placing import judge_activity, judge_order, place
 from unsum.tables.rows import ESTIMATED, MISSING, REQUIRED, MomentColumn, Options, Rows, read_rows
-from unsum.tables.runs import Runs, judge_runs
+from unsum.tables.runs import Runs, judge_duplicates, judge_runs
 from unsum.tables.source import FrameSource, Source, open_source
 
 MAX_SIZE = {"n_series": 2**31 - 1, "n_periods": MAX_PERIODS}
@@ -207,13 +209,15 @@ def _assemble(
         estimated=None if rows.quality is None else rows.quality[keep] == ESTIMATED,
         position=keep,
     )
-    runs = judge_runs(runs, rows.series, options, ledger)
+    runs = judge_duplicates(runs, ledger)
+    runs, rest = judge_overlaps(runs, options, ledger)
+    judge_runs(runs, rows.series, options, ledger)
     heads = np.flatnonzero(np.diff(runs.series, prepend=-1))
     present = runs.series[heads]
     if not len(present):
         return None
     everything = len(present) == len(rows.names)
-    return Readings(
+    readings = Readings(
         names=rows.names if everything else rows.names.take(pa.array(present)),
         calendar=calendar,
         indptr=np.append(heads, len(runs.series)),
@@ -223,3 +227,13 @@ def _assemble(
         active=active[present],
         estimated=runs.estimated,
     )
+    return readings if not len(rest.series) else replace(readings, further=_measure(rest, present))
+
+
+def _measure(rest: Runs, present: np.ndarray) -> Measures:
+    """Readings that interleave with others, as measures of single series."""
+    labels = tuple(f"series {rest.name(i)!r}, {rest.span(i)}" for i in range(len(rest.series)))
+    return Measures.of_intervals(
+        np.searchsorted(present, rest.series), rest.start, rest.stop, rest.total, labels,
+        n_series=len(present), n_periods=rest.calendar.n_periods, estimated=rest.estimated,
+    )  # fmt: skip

@@ -53,7 +53,7 @@ class Options:
         Frequency.parse(self.freq)
         require_choice("end", self.end, ("exclusive", "inclusive"))
         require_choice("snap", self.snap, ("error", "nearest"))
-        require_choice("overlaps", self.overlaps, ("error",))
+        require_choice("overlaps", self.overlaps, ("error", "solve"))
         require_choice("decimal", self.decimal, (".", ","))
         if self.tz is not None:
             object.__setattr__(self, "tz", str(self.tz))  # a ZoneInfo gives its name

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, fields, replace
 from itertools import pairwise
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -41,6 +43,19 @@ class Runs:
         }
         return replace(self, **arrays)
 
+    def with_intervals(self, start: np.ndarray, stop: np.ndarray, total: np.ndarray) -> Runs:
+        """The same series and rows with other intervals and totals."""
+        return replace(self, start=start, stop=stop, total=total)
+
+    def join(self, others: Sequence[Runs]) -> Runs:
+        """These and others, one after the other."""
+        arrays: dict[str, Any] = {
+            item.name: np.concatenate([getattr(each, item.name) for each in (self, *others)])
+            for item in fields(self)
+            if isinstance(getattr(self, item.name), np.ndarray)
+        }
+        return replace(self, **arrays)
+
     def name(self, i: int) -> object:
         return self.names[int(self.series[i])].as_py()
 
@@ -54,10 +69,8 @@ class Runs:
         return names
 
 
-def judge_runs(runs: Runs, series_of_rows: np.ndarray, options: Options, ledger: Ledger) -> Runs:
-    """Merge or refuse duplicates, refuse overlaps, and note what is worth knowing."""
-    runs = _judge_duplicates(runs, ledger)
-    runs = _judge_overlaps(runs, options, ledger)
+def judge_runs(runs: Runs, series_of_rows: np.ndarray, options: Options, ledger: Ledger) -> None:
+    """Note what is worth knowing about disjoint readings."""
     lost = np.setdiff1d(np.arange(len(runs.names)), runs.series)
     if len(lost):
         where = np.flatnonzero(np.isin(series_of_rows, lost))
@@ -72,10 +85,9 @@ def judge_runs(runs: Runs, series_of_rows: np.ndarray, options: Options, ledger:
         if options.with_totals:
             _judge_levels(runs, ledger)
         _judge_shapes(runs, ledger)
-    return runs
 
 
-def _judge_duplicates(runs: Runs, ledger: Ledger) -> Runs:
+def judge_duplicates(runs: Runs, ledger: Ledger) -> Runs:
     """Readings of the same interval are one reading when they agree, and a conflict otherwise."""
     tied = (runs.series[1:] == runs.series[:-1]) & (runs.start[1:] == runs.start[:-1])
     if not tied.any():
@@ -124,62 +136,6 @@ def _conflict_text(runs: Runs, group: np.ndarray, first: int, ledger: Ledger) ->
         f"{runs.total[i]:g} (row {ledger.row(int(runs.position[i]))})" for i in copies
     )
     return f"series {runs.name(first)!r}, {runs.span(first)}: totals {versions}"
-
-
-def _judge_overlaps(runs: Runs, options: Options, ledger: Ledger) -> Runs:
-    """Readings that share periods; as few as possible are set aside."""
-    if len(runs.series) < 2:
-        return runs
-    reach = runs.series * np.int64(runs.calendar.n_periods + 1) + runs.stop
-    furthest = np.maximum.accumulate(reach)
-    # For each reading, the one that reaches furthest among those up to it.
-    holder = np.maximum.accumulate(np.where(reach == furthest, np.arange(len(reach)), 0))
-    same = runs.series[1:] == runs.series[:-1]
-    later = np.flatnonzero(same & (runs.start[1:] < runs.stop[holder[:-1]])) + 1
-    if not len(later):
-        return runs
-    pairs = list(zip(holder[later - 1].tolist(), later.tolist(), strict=True))
-    hint = "correct their dates, or remove the reading that is contained in another"
-    if options.end == "inclusive" and all(runs.stop[i] - runs.start[j] == 1 for i, j in pairs):
-        hint = "each shares one period with the next, so the ends look exclusive: drop inclusive"
-    involved = np.unique(np.array(pairs).ravel())
-    drop = _fewest_to_drop(runs, np.unique(runs.series[later]))
-    ledger.add(
-        "overlap",
-        f"{count(len(pairs), 'pair')} of readings of one series overlap; {hint}.",
-        runs.position[involved],
-        details=(_overlap_text(runs, i, j, ledger) for i, j in pairs[:MAX_DETAILS]),
-        series=runs.series_names(runs.series[later]),
-        set_aside=runs.position[drop],
-    )
-    keep = np.ones(len(runs.series), bool)
-    keep[drop] = False
-    return runs.take(keep)
-
-
-def _overlap_text(runs: Runs, i: int, j: int, ledger: Ledger) -> str:
-    until = min(int(runs.stop[i]), int(runs.stop[j]))
-    shared = until - int(runs.start[j])
-    return (
-        f"series {runs.name(i)!r}: row {ledger.row(int(runs.position[i]))}, {runs.span(i)}, total "
-        f"{runs.total[i]:g}, and row {ledger.row(int(runs.position[j]))}, {runs.span(j)}, total "
-        f"{runs.total[j]:g}, share {count(shared, 'period')} from "
-        f"{runs.calendar.text(int(runs.start[j]))}"
-    )
-
-
-def _fewest_to_drop(runs: Runs, series: np.ndarray) -> np.ndarray:
-    """By series, keep the largest set of disjoint readings: always the one that ends first."""
-    bounds = np.searchsorted(runs.series, [series, series + 1])
-    drop: list[int] = []
-    for low, high in bounds.T:
-        reach = -1
-        for i in low + np.lexsort((-runs.start[low:high], runs.stop[low:high])):
-            if runs.start[i] >= reach:
-                reach = runs.stop[i]
-            else:
-                drop.append(int(i))
-    return np.array(drop, np.int64)
 
 
 def _judge_gaps(runs: Runs, options: Options, ledger: Ledger) -> None:
