@@ -57,6 +57,8 @@ CATALOGUE: dict[str, tuple[Severity, str]] = {
     "absurd-magnitude": ("warning", "uses these readings as they are"),
     "no-weekly-shape": ("warning", "goes on; the shape of the week is not learned from these data"),
     "no-daily-shape": ("warning", "goes on; the shape of the day is not learned from these data"),
+    "netted": ("warning", "takes the sums of these rows as readings"),
+    "made-up": ("note", "takes the sums of these rows as readings, and the estimates as guesses"),
     "solved-overlaps": ("note", "recovers series that meet all of them"),
     "total-gap": (
         "warning",

@@ -61,6 +61,8 @@ class Readings:
         end: str = "exclusive",
         snap: str = "error",
         overlaps: str = "error",
+        negatives: str = "aside",
+        true_up: bool = False,
         range_start: str | date | int | None = None,
         range_end: str | date | int | None = None,
         columns: Mapping[str, str] | None = None,
@@ -73,8 +75,9 @@ class Readings:
         from unsum.tables.rows import Options
 
         options = Options(
-            freq, tz, end, snap, overlaps, range_start, range_end, columns, date_format, decimal
-        )
+            freq, tz, end, snap, overlaps, range_start, range_end, columns, date_format, decimal,
+            negatives, true_up,
+        )  # fmt: skip
         return take_in(frame, options).readings(drop_bad=drop_bad)
 
     @classmethod
@@ -339,6 +342,8 @@ def read_readings(
     end: str = "exclusive",
     snap: str = "error",
     overlaps: str = "error",
+    negatives: str = "aside",
+    true_up: bool = False,
     range_start: str | date | int | None = None,
     range_end: str | date | int | None = None,
     columns: Mapping[str, str] | None = None,
@@ -366,6 +371,12 @@ def read_readings(
     overlaps
         `"error"`: overlapping readings are refused. `"solve"`: they are a system that series must
         meet; what follows for disjoint intervals is found, and conflicts are named.
+    negatives
+        `"aside"`: readings with a negative total are set aside. `"net"`: such a credit is added to
+        what it corrects: the same interval, or what it overlaps, or the reading before or after.
+    true_up
+        Where meters are read by registers, an actual reading makes up for the estimated ones just
+        before it: then only their sum binds, and the estimates are guesses at their parts.
     range_start, range_end
         The range of the result, end excluded, where it is not that of the readings.
     columns
@@ -387,8 +398,9 @@ def read_readings(
     from unsum.tables.rows import Options
 
     options = Options(
-        freq, tz, end, snap, overlaps, range_start, range_end, columns, date_format, decimal
-    )
+        freq, tz, end, snap, overlaps, range_start, range_end, columns, date_format, decimal,
+        negatives, true_up,
+    )  # fmt: skip
     return take_in(Path(path), options).readings(drop_bad=drop_bad)
 
 

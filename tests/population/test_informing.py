@@ -16,6 +16,7 @@ from unsum.population.uncertainty import Doubtful
 @pytest.mark.parametrize("seed", range(4))
 def test_means_given_measures_are_those_of_the_dense_formula(seed, monkeypatch):
     monkeypatch.setattr(informing, "PRECISION", 1e-12)
+    monkeypatch.setattr(informing, "DOUBTS", [0.2])
     rng = np.random.default_rng(seed)
     N, T = 5, 14
     readings = random_readings(seed, n_series=N, n_periods=T, coverage=0.6, zeros=0.0)

@@ -22,6 +22,7 @@ from unsum.cli.options import (
     InclusiveOpt,
     IntervalOpt,
     JsonOpt,
+    NegativesOpt,
     OutOpt,
     OverlapsOpt,
     PanelFreqOpt,
@@ -35,6 +36,7 @@ from unsum.cli.options import (
     TimeOpt,
     ToOpt,
     TotalOpt,
+    TrueUpOpt,
     TzOpt,
     UnbilledOpt,
     ValueOpt,
@@ -82,6 +84,8 @@ def recover(
     inclusive_end: InclusiveOpt = False,
     snap: SnapOpt = "error",
     overlaps: OverlapsOpt = "error",
+    negatives: NegativesOpt = "aside",
+    true_up: TrueUpOpt = False,
     from_: FromOpt = None,
     to: ToOpt = None,
     drop_bad: DropOpt = False,
@@ -98,6 +102,10 @@ def recover(
             help="auto, panel: a table with a series and numbers or kinds for each, such as its "
             "tariff; series without readings are then predicted."
         ),
+    ] = None,
+    doubt: Annotated[
+        float | None,
+        typer.Option(help="auto, panel: the usual relative error of estimated readings, if known."),
     ] = None,
     groups: Annotated[
         Path | None,
@@ -155,12 +163,13 @@ def recover(
         "active_from": active_from, "active_to": active_to,
     }  # fmt: skip
     options = options_of(
-        freq, tz, inclusive_end, snap, from_, to, columns, date_format, decimal, overlaps=overlaps
-    )
+        freq, tz, inclusive_end, snap, from_, to, columns, date_format, decimal, overlaps=overlaps,
+        negatives=negatives, true_up=true_up,
+    )  # fmt: skip
     given = {
         "rank": rank, "update": update, "max_iter": max_iter, "tol": tol, "start": start_from,
         "seed": seed, "lags": lags_of(lags), "rho": rho, "strength": strength_of(strength),
-        "indicators": indicators, "traits": traits,
+        "indicators": indicators, "traits": traits, "doubt": doubt,
     }  # fmt: skip
     settings = {name: value for name, value in given.items() if value is not None}
     if (groups is None) != (group_totals is None):
@@ -187,6 +196,8 @@ def apply(
     inclusive_end: InclusiveOpt = False,
     snap: SnapOpt = "error",
     overlaps: OverlapsOpt = "error",
+    negatives: NegativesOpt = "aside",
+    true_up: TrueUpOpt = False,
     drop_bad: DropOpt = False,
     unbilled: UnbilledOpt = None,
     wide: WideOpt = False,
@@ -222,7 +233,7 @@ def apply(
         model, file, Outputs(out, wide, unbilled), drop_bad=drop_bad, threads=threads,
         watch=screen.watch, say=screen.say, interval=interval, traits=traits,
         end="inclusive" if inclusive_end else "exclusive", snap=snap, overlaps=overlaps,
-        date_format=date_format,
+        negatives=negatives, true_up=true_up, date_format=date_format,
         decimal=decimal, columns={role: name for role, name in columns.items() if name is not None},
     )  # fmt: skip
     _show(job, "apply", screen, json=json)
@@ -247,6 +258,8 @@ def check(
     inclusive_end: InclusiveOpt = False,
     snap: SnapOpt = "error",
     overlaps: OverlapsOpt = "error",
+    negatives: NegativesOpt = "aside",
+    true_up: TrueUpOpt = False,
     from_: FromOpt = None,
     to: ToOpt = None,
     series: SeriesOpt = "series",
@@ -273,8 +286,9 @@ def check(
         "active_from": active_from, "active_to": active_to,
     }  # fmt: skip
     options = options_of(
-        freq, tz, inclusive_end, snap, from_, to, columns, date_format, decimal, overlaps=overlaps
-    )
+        freq, tz, inclusive_end, snap, from_, to, columns, date_format, decimal, overlaps=overlaps,
+        negatives=negatives, true_up=true_up,
+    )  # fmt: skip
     screen = make_screen(json)
     screen.say(f"reading {file}")
     intake = take_in(file, options)

@@ -27,6 +27,15 @@ SnapOpt = Annotated[
 OverlapsOpt = Annotated[
     str, typer.Option(help="Overlapping readings: 'error', or 'solve' to take them as a system.")
 ]
+NegativesOpt = Annotated[
+    str, typer.Option(help="Negative totals: 'aside', or 'net' to add them to what they correct.")
+]
+TrueUpOpt = Annotated[
+    bool,
+    typer.Option(
+        "--true-up", help="An actual reading makes up for estimated ones before: their sum binds."
+    ),
+]
 FromOpt = Annotated[str | None, typer.Option("--from", help="First date of the result.")]
 ToOpt = Annotated[str | None, typer.Option("--to", help="End of the result, not included.")]
 SeriesOpt = Annotated[str, typer.Option(help="Name of the column of series.")]

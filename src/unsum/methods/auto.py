@@ -11,7 +11,7 @@ from unsum.errors import require_count
 from unsum.methods import Fit, Method, Progress
 from unsum.methods.denton import Denton
 from unsum.methods.even import Even
-from unsum.methods.panel import MAX_PERIODS, PanelFit, PanelModel, refuse_sides
+from unsum.methods.panel import MAX_PERIODS, PanelFit, PanelModel, refuse_sides, require_doubt
 from unsum.population.learn import STEPS
 from unsum.population.stages import MAX_BLOCKS, MAX_WINDOW
 from unsum.readings import Readings
@@ -39,6 +39,8 @@ class Auto:
         What is known about periods, such as temperature; see `unsum.indicators`.
     traits
         What is known about series, such as their tariff; see `unsum.traits`.
+    doubt
+        The usual relative error of estimated readings, where it is known.
     seed
         Seed of the merging, and of the sample of series that a large panel is judged by.
     """
@@ -46,11 +48,13 @@ class Auto:
     folds: int = 2
     indicators: Any = None
     traits: Any = None
+    doubt: float | None = None
     seed: int = 0
 
     name: ClassVar[str] = "auto"
 
     def __post_init__(self) -> None:
+        require_doubt(self.doubt)
         for name, least in (("folds", 1), ("seed", 0)):
             require_count(name, getattr(self, name), least)
 
@@ -116,7 +120,9 @@ class Auto:
         methods += [
             (
                 f"panel (shrinkage {value}{label})",
-                PanelModel(shrinkage=value, steps=TRIAL_STEPS, seed=self.seed, **side),
+                PanelModel(
+                    shrinkage=value, steps=TRIAL_STEPS, doubt=self.doubt, seed=self.seed, **side
+                ),
             )
             for label, side in sides.items()
             for value in SHRINKAGES

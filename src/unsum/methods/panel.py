@@ -41,6 +41,8 @@ class PanelModel:
         What is known about periods, such as temperature; see `unsum.indicators`.
     traits
         What is known about series, such as their tariff; see `unsum.traits`.
+    doubt
+        The usual relative error of estimated readings, where it is known; it is learned otherwise.
     seed
         Seed of the sample of series that a large population is learned from.
     """
@@ -50,6 +52,7 @@ class PanelModel:
     season: int | None = None
     indicators: Any = None
     traits: Any = None
+    doubt: float | None = None
     seed: int = 0
 
     name: ClassVar[str] = "panel"
@@ -57,6 +60,7 @@ class PanelModel:
     def __post_init__(self) -> None:
         if not 0 <= self.shrinkage <= 1:
             raise ParameterError(f"shrinkage must lie between 0 and 1; got {self.shrinkage!r}.")
+        require_doubt(self.doubt)
         for name, least in (("steps", 0), ("seed", 0)):
             require_count(name, getattr(self, name), least)
         if self.season is not None:
@@ -91,7 +95,8 @@ class PanelModel:
             sample, shrinkage=self.shrinkage, steps=self.steps,
             season=self.season or readings.calendar.frequency.season,
             indicators=self._indicators(readings),
-            traits=None if self.traits is None else make_traits(self.traits), seed=self.seed,
+            traits=None if self.traits is None else make_traits(self.traits), doubt=self.doubt,
+            seed=self.seed,
             threads=threads, progress=progress,
         )  # fmt: skip
         levels = learned.population.levels(readings)
@@ -243,6 +248,11 @@ class StagedFit:
     def apply(self, readings: Readings, traits: Traits | None, threads: int | None) -> StagedFit:
         blocks = self.blocks.apply(self.stages.coarsen(readings), traits, threads)
         return replace(self, blocks=blocks)
+
+
+def require_doubt(doubt: float | None) -> None:
+    if doubt is not None and not 0 < doubt < np.inf:
+        raise ParameterError(f"doubt must be positive, such as 0.2 for a fifth; got {doubt!r}.")
 
 
 def refuse_sides(readings: Readings, indicators: Any, traits: Any) -> None:

@@ -13,11 +13,14 @@ from dataclasses import dataclass
 import numpy as np
 
 from unsum.measures import Measures
-from unsum.population.uncertainty import Doubtful
+from unsum.population.learn import USUAL
+from unsum.population.model import DOUBT
+from unsum.population.uncertainty import Asked, Doubtful
 from unsum.readings import Readings
 
 TRUST = 10.0  # readings that say that a series is as wild as others
 NOISE = 1e-4  # of its variance: what a measure that binds may miss here; values meet it later
+DOUBTS = np.geomspace(0.01, 3.0, 60)  # that are tried
 PRECISION, MOST_PRODUCTS = 1e-4, 300  # of conjugate gradients
 
 
@@ -29,6 +32,7 @@ class Informed:
     curves: np.ndarray  # (n_sets, n_periods)
     size: np.ndarray  # what the curves are multiplied with, for each series
     measures: Measures
+    doubt: float  # the relative error of estimates among the measures
 
     def shifts(self, first: int, n_series: int) -> np.ndarray:
         """The shifts of series from `first` on, in units of their levels."""
@@ -50,9 +54,10 @@ def inform(
     unit = max(float(levels.max()), np.finfo(float).tiny)
     given = _Given(readings, doubtful, levels / unit)
     found = measures.forward(values) / unit
+    doubt = _learn_doubt(readings, measures, doubtful, levels, found * unit)
     variance = _square(measures, given.size) * given.usual
     variance = np.maximum(variance, max(1e-12 * variance.max(), 1e-300))
-    noise = np.where(measures.estimated, (doubtful.population.doubt * found) ** 2, NOISE * variance)
+    noise = np.where(measures.estimated, (doubt * found) ** 2, NOISE * variance)
 
     def product(prices: np.ndarray) -> np.ndarray:
         shared, curves = given.respond(measures, prices)
@@ -65,7 +70,7 @@ def inform(
         M=LinearOperator((n, n), lambda gaps: scale * gaps, dtype=float),
     )  # fmt: skip
     shared, curves = given.respond(measures, prices)
-    return Informed(shared, curves, given.level * given.spread, measures)
+    return Informed(shared, curves, given.level * given.spread, measures, doubt)
 
 
 class _Given:
@@ -126,6 +131,43 @@ class _Given:
             self.population.both_sums, solution,
         )  # fmt: skip
         return solution
+
+
+def _learn_doubt(
+    readings: Readings, measures: Measures, doubtful: Doubtful, levels: np.ndarray,
+    found: np.ndarray,
+) -> float:  # fmt: skip
+    """The relative error of estimates that measures are, from by how much they miss the rest.
+
+    The most likely, with a few at the usual error beside them.
+    """
+    population = doubtful.population
+    pieces = np.bincount(measures.measure, minlength=len(measures))
+    alone = np.diff(measures.set_ptr)[measures.piece_set] == 1
+    chosen = np.flatnonzero(
+        alone & measures.estimated[measures.measure] & (pieces[measures.measure] == 1)
+    )
+    if population.doubt_known or not len(chosen):
+        return population.doubt
+    series = measures.set_series[measures.set_ptr[measures.piece_set[chosen]]]
+    chosen, series = chosen[np.argsort(series, kind="stable")], np.sort(series)
+    asked = Asked(
+        np.searchsorted(series, np.arange(readings.n_series + 1)), measures.start[chosen],
+        measures.stop[chosen],
+    )  # fmt: skip
+    rows = measures.measure[chosen]
+    size = np.maximum(found[rows], 1e-300)
+    unit = measures.weight[chosen] * levels[series] / size
+    open_ = doubtful.ask(readings, levels, asked).variance * unit**2
+    missed = (measures.total[rows] / size - 1) ** 2
+    missed = np.concatenate([missed, np.full(USUAL, DOUBT**2)])
+    open_ = np.concatenate([open_, np.zeros(USUAL)])
+
+    def likelihood(doubt: float) -> float:
+        variance = open_ + doubt**2
+        return -float(np.sum(np.log(variance) + missed / variance))
+
+    return float(max(DOUBTS, key=likelihood))
 
 
 def _square(measures: Measures, size: np.ndarray) -> np.ndarray:

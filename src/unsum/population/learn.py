@@ -50,12 +50,16 @@ def learn_population(
     season: int = 1,
     indicators: Indicators | None = None,
     traits: Traits | None = None,
+    doubt: float | None = None,
     seed: int = 0,
     threads: int | None = None,
     progress: Callable[[int], None] | None = None,
 ) -> Learned:
     """Learn from series none of which is zero throughout."""
-    learned = Learned(replace(first_guess(readings, seed, indicators), traits=traits))
+    start = replace(first_guess(readings, seed, indicators), traits=traits)
+    if doubt is not None:
+        start = replace(start, doubt=doubt, doubt_known=True)
+    learned = Learned(start)
     aim = Aim(shrinkage, season, None if indicators is None else indicators.directions)
     with threadpool_limits(1, user_api="blas"), ThreadPoolExecutor(count_threads(threads)) as pool:
         for _ in range(steps):
@@ -116,7 +120,7 @@ def _step(
     covariance = aim.shrink((covariance + covariance.T) / 2)
     errors = np.concatenate([part.errors for part in parts])
     doubt = _doubt(rest, population, errors)
-    learned = Population(mean, covariance, doubt, population.traits, response)
+    learned = replace(population, mean=mean, covariance=covariance, doubt=doubt, response=response)
     return learned, sum(part.likelihood for part in parts)
 
 
@@ -182,7 +186,7 @@ def weigh(values: np.ndarray, left_open: np.ndarray | float, population: Populat
 
 def _doubt(readings: Readings, population: Population, errors: np.ndarray) -> float:
     """The relative error of estimated readings, with a few at the usual error beside them."""
-    if readings.estimated is None or not readings.estimated.any():
+    if readings.estimated is None or not readings.estimated.any() or population.doubt_known:
         return population.doubt
     soft = readings.estimated
     sums = population.mean_sums

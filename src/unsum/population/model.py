@@ -27,6 +27,7 @@ class Population:
     mean: np.ndarray
     covariance: np.ndarray
     doubt: float = DOUBT
+    doubt_known: bool = False  # told, not learned
     traits: Traits | None = None
     response: np.ndarray | None = None  # (n_traits, n_periods): what each trait adds to the mean
 

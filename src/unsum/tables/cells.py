@@ -51,7 +51,7 @@ def judge_cells(rows: Rows, options: Options, ledger: Ledger) -> None:
     for role, column in moments.items():
         _judge_unreadable(role, column.has(UNREADABLE), rows, options, ledger)
     _judge_unreadable("total", (rows.total_flags & UNREADABLE) > 0, rows, options, ledger)
-    _judge_totals(rows, blank, ledger)
+    _judge_totals(rows, blank, ledger, net=options.negatives == "net")
     if rows.quality is not None:
         where = np.flatnonzero((rows.quality == UNKNOWN) & ledger.in_use)
         if len(where):
@@ -109,7 +109,7 @@ def _judge_unreadable(
         )
 
 
-def _judge_totals(rows: Rows, blank: np.ndarray, ledger: Ledger) -> None:
+def _judge_totals(rows: Rows, blank: np.ndarray, ledger: Ledger, *, net: bool) -> None:
     missing = ((rows.total_flags & MISSING) > 0) | (
         np.isnan(rows.total) & ((rows.total_flags & UNREADABLE) == 0)
     )
@@ -121,10 +121,11 @@ def _judge_totals(rows: Rows, blank: np.ndarray, ledger: Ledger) -> None:
         if len(where):
             ledger.add(code, f"{count(len(where), 'row')} {sentence}.", where, set_aside=where)
     where = np.flatnonzero((rows.total < 0) & ledger.in_use)
-    if len(where):
+    if len(where) and not net:
         ledger.add(
             "negative-total",
-            f"{count(len(where), 'row')} with a negative total (a credit or correction).",
+            f"{count(len(where), 'row')} with a negative total (a credit or correction); "
+            "negatives='net' (--negatives net) nets them with what they correct.",
             where,
             details=(
                 f"row {ledger.row(i)}: series {rows.name(i)!r}, total {rows.total[i]:g}"

@@ -22,6 +22,7 @@ from unsum.readings import Readings
 from unsum.tables.cells import judge_cells
 from unsum.tables.ledger import Ledger
 from unsum.tables.overlaps import judge_overlaps
+from unsum.tables.pairing import pair_readings
 from unsum.tables.placing import judge_activity, judge_order, place
 from unsum.tables.rows import ESTIMATED, MISSING, REQUIRED, MomentColumn, Options, Rows, read_rows
 from unsum.tables.runs import Runs, judge_duplicates, judge_runs
@@ -209,8 +210,10 @@ def _assemble(
         estimated=None if rows.quality is None else rows.quality[keep] == ESTIMATED,
         position=keep,
     )
+    runs, guesses = pair_readings(runs, options, ledger)
     runs = judge_duplicates(runs, ledger)
     runs, rest = judge_overlaps(runs, options, ledger)
+    rest = rest.join([guesses])
     judge_runs(runs, rows.series, options, ledger)
     heads = np.flatnonzero(np.diff(runs.series, prepend=-1))
     present = runs.series[heads]

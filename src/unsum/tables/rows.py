@@ -46,6 +46,8 @@ class Options:
     columns: Mapping[str, str] | None = None
     date_format: str | None = None
     decimal: str = "."
+    negatives: str = "aside"
+    true_up: bool = False
     with_totals: bool = True  # False reads intervals alone, as if every total were zero
     calendar: Calendar | None = None  # the one that rows are placed on, if it is fixed
 
@@ -54,6 +56,7 @@ class Options:
         require_choice("end", self.end, ("exclusive", "inclusive"))
         require_choice("snap", self.snap, ("error", "nearest"))
         require_choice("overlaps", self.overlaps, ("error", "solve"))
+        require_choice("negatives", self.negatives, ("aside", "net"))
         require_choice("decimal", self.decimal, (".", ","))
         if self.tz is not None:
             object.__setattr__(self, "tz", str(self.tz))  # a ZoneInfo gives its name

@@ -47,6 +47,10 @@ class Runs:
         """The same series and rows with other intervals and totals."""
         return replace(self, start=start, stop=stop, total=total)
 
+    def with_estimated(self, estimated: np.ndarray) -> Runs:
+        """The same readings with other qualities."""
+        return replace(self, estimated=estimated)
+
     def join(self, others: Sequence[Runs]) -> Runs:
         """These and others, one after the other."""
         arrays: dict[str, Any] = {
