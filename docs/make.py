@@ -2,12 +2,17 @@
 
     python docs/make.py
 
-Writes docs/cli.md, docs/findings.md and docs/unsum.png. A test fails when the pages are stale.
+Writes docs/cli.md, docs/findings.md, docs/unsum.png and the pictures of the examples. A test fails
+when the pages are stale.
 """
 
 from __future__ import annotations
 
 import os
+import shutil
+import subprocess
+import sys
+import tempfile
 from datetime import timedelta
 from pathlib import Path
 
@@ -72,7 +77,17 @@ def draw_picture(path: Path) -> None:
     draw_customers(town.truth, recover(readings), ["C0233", "C0018"], path)
 
 
+def draw_examples(folder: Path) -> None:
+    """The pictures that the scripts in examples/ draw."""
+    for name in ("registers", "feeder", "new_customer", "corrected_bill"):
+        script = HERE.parent / "examples" / f"{name}.py"
+        with tempfile.TemporaryDirectory() as place:
+            subprocess.run([sys.executable, str(script)], cwd=place, check=True)
+            shutil.copy(Path(place) / f"{name}.png", folder)
+
+
 if __name__ == "__main__":
     (HERE / "cli.md").write_text(cli_page(), encoding="utf-8")
     (HERE / "findings.md").write_text(findings_page(), encoding="utf-8")
     draw_picture(HERE / "unsum.png")
+    draw_examples(HERE)

@@ -23,7 +23,8 @@ ROUNDING = 1e-14  # of the largest value
 STALLED = 1e-6  # of the gaps: how little they change from round to round when they stay
 MOST_ROUNDS, MOST_STEPS, MOST_PRODUCTS, MOST_POLISHES = 40, 30, 300, 5
 SHORTEST = 1e-9  # of a step of Newton's method
-NEARNESS = 1e-5  # of the usual curvature: how strongly a round stays near the last
+EARLY = 1e-2  # how exactly a step is found while gaps are large
+NEARNESS, NEAREST = 1e-2, 1e-5  # of the usual curvature: how strongly rounds stay near the last
 
 
 @dataclass(frozen=True)
@@ -58,9 +59,10 @@ def project(readings: Readings, measures: Measures, x: np.ndarray, d: np.ndarray
         gaps = dual.gaps(prices)
         if dual.met(gaps):
             break
-        if np.linalg.norm(gaps - before) <= STALLED * np.linalg.norm(gaps):
-            if dual.proves(step):
-                break
+        stalled = np.linalg.norm(gaps - before) <= STALLED * np.linalg.norm(gaps)
+        if stalled and dual.proves(step):
+            break
+        if stalled or dual.nearness > dual.nearest:
             dual.nearness /= 10
         before = gaps
     values, gaps = dual.polish(dual.values(prices), gaps)
@@ -92,7 +94,8 @@ class _Dual:
         self.total = measures.total / unit
         curvature = measures.squared().forward(d)  # of each price alone
         self.curvature = np.maximum(curvature, max(1e-12 * curvature.max(), 1e-300))
-        self.nearness = NEARNESS * float(np.median(self.curvature))
+        usual = float(np.median(self.curvature))
+        self.nearness, self.nearest = NEARNESS * usual, 1.001 * NEAREST * usual
 
     def values(self, prices: np.ndarray) -> np.ndarray:
         from unsum.kernels.filling import fill_towards
@@ -182,10 +185,11 @@ class _Dual:
             moves = self._follow(values, self.measures.adjoint(prices))
             return np.asarray(self.measures.forward(moves) + self.nearness * prices)
 
-        n = len(slope)
+        n, size = len(slope), float(np.linalg.norm(self.total)) or 1.0
+        rtol = float(np.clip(np.linalg.norm(slope) / size, 1e-10, EARLY))
         scale = 1 / (self.curvature + self.nearness)
         solution, _ = cg(
-            LinearOperator((n, n), product, dtype=float), slope, rtol=1e-10, atol=0.0,
+            LinearOperator((n, n), product, dtype=float), slope, rtol=rtol, atol=0.0,
             maxiter=MOST_PRODUCTS, M=LinearOperator((n, n), lambda v: scale * v, dtype=float),
         )  # fmt: skip
         return np.asarray(solution)

@@ -51,7 +51,12 @@ def test_means_given_measures_are_those_of_the_dense_formula(seed, monkeypatch):
     noise = np.where(
         measures.estimated, (population.doubt * F @ values.ravel()) ** 2, informing.NOISE * usual
     )
-    gain = covariance @ F.T @ np.linalg.inv(F @ covariance @ F.T + np.diag(noise))
+    losses = np.zeros((measures.n_sets, 6))
+    for r, s in zip(measures.measure, measures.piece_set, strict=True):
+        if measures.set_ptr[s + 1] - measures.set_ptr[s] > 1:
+            losses[s, r] += informing.LOSSES * (F @ values.ravel())[r]
+    spread_of_totals = F @ covariance @ F.T + np.diag(noise) + losses.T @ losses
+    gain = covariance @ F.T @ np.linalg.inv(spread_of_totals)
     expected = values.ravel() + gain @ (total - F @ values.ravel())
 
     found = np.empty((N, T))

@@ -9,6 +9,7 @@ set that it belongs to, times its level. That is the conditional mean given ever
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -20,6 +21,7 @@ from unsum.readings import Readings
 
 TRUST = 10.0  # readings that say that a series is as wild as others
 NOISE = 1e-4  # of its variance: what a measure that binds may miss here; values meet it later
+LOSSES = 0.05  # of its totals, for a group, as they usually are
 DOUBTS = np.geomspace(0.01, 3.0, 60)  # that are tried
 PRECISION, MOST_PRODUCTS = 1e-4, 300  # of conjugate gradients
 
@@ -59,9 +61,12 @@ def inform(
     variance = np.maximum(variance, max(1e-12 * variance.max(), 1e-300))
     noise = np.where(measures.estimated, (doubt * found) ** 2, NOISE * variance)
 
+    losses = _losses(measures, found)
+
     def product(prices: np.ndarray) -> np.ndarray:
         shared, curves = given.respond(measures, prices)
-        return np.asarray(measures.forward(given.move(measures, shared, curves)) + noise * prices)
+        moved = measures.forward(given.move(measures, shared, curves))
+        return np.asarray(moved + noise * prices + losses.T @ (losses @ prices))
 
     scale, n = 1 / (variance + noise), len(measures)
     prices, _ = cg(
@@ -131,6 +136,20 @@ class _Given:
             self.population.both_sums, solution,
         )  # fmt: skip
         return solution
+
+
+def _losses(measures: Measures, found: np.ndarray) -> Any:
+    """How losses of each group would show in its totals (n_sets, n_measures), as they usually are.
+
+    Readings of single series come first: where these fix the level of a group, what its totals have
+    beyond is losses, not load.
+    """
+    from scipy.sparse import csr_array
+
+    shared = np.flatnonzero(np.diff(measures.set_ptr)[measures.piece_set] > 1)
+    where = (measures.piece_set[shared], measures.measure[shared])
+    amounts = LOSSES * found[measures.measure[shared]]
+    return csr_array((amounts, where), shape=(measures.n_sets, len(measures)))
 
 
 def _learn_doubt(
