@@ -15,6 +15,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from unsum.curvature import Blocks, solve
 from unsum.measures import Measures
 from unsum.readings import Readings
 
@@ -22,6 +23,7 @@ TOLERANCE = 1e-10  # of a total, for its gap
 ROUNDING = 1e-14  # of the largest value
 STALLED = 1e-6  # of the gaps: how little they change from round to round when they stay
 MOST_ROUNDS, MOST_STEPS, MOST_PRODUCTS, MOST_POLISHES = 40, 30, 300, 5
+INEXACT = 1e-3  # of the gaps that a round leaves: how nearly it is done
 SHORTEST = 1e-9  # of a step of Newton's method
 EARLY = 1e-2  # how exactly a step is found while gaps are large
 NEARNESS, NEAREST = 1e-2, 1e-5  # of the usual curvature: how strongly rounds stay near the last
@@ -92,6 +94,7 @@ class _Dual:
         self.measures, self.x, self.d = measures, x, d
         self.readings = (readings.indptr, readings.start, readings.stop, readings.total / unit)
         self.total = measures.total / unit
+        self.blocks = Blocks(measures)
         curvature = measures.squared().forward(d)  # of each price alone
         self.curvature = np.maximum(curvature, max(1e-12 * curvature.max(), 1e-300))
         usual = float(np.median(self.curvature))
@@ -115,7 +118,10 @@ class _Dual:
         prices, values = anchor, self.values(anchor)
         for _ in range(MOST_STEPS):
             slope = self._slope(prices, anchor, values)
-            if np.all(np.abs(slope) <= TOLERANCE / 10 * self.total + ROUNDING / 10):
+            pull = self.nearness * float(np.linalg.norm(prices - anchor))
+            if float(np.linalg.norm(slope)) <= INEXACT * pull or np.all(
+                np.abs(slope) <= TOLERANCE / 10 * self.total + ROUNDING / 10
+            ):
                 break
             move, height = self._newton(values, slope), self._height(prices, anchor, values)
             gain, length = float(slope @ move), 1.0
@@ -131,7 +137,7 @@ class _Dual:
                 following = prices + move
                 found = self.values(following)
                 flatter = np.linalg.norm(self._slope(following, anchor, found))
-                if not flatter < np.linalg.norm(slope):
+                if not flatter < np.linalg.norm(slope) / 2:
                     break
             prices, values = following, found
         return prices
@@ -187,9 +193,12 @@ class _Dual:
 
         n, size = len(slope), float(np.linalg.norm(self.total)) or 1.0
         rtol = float(np.clip(np.linalg.norm(slope) / size, 1e-10, EARLY))
+        least = self.nearness + 1e-12 * self.curvature
         scale = 1 / (self.curvature + self.nearness)
+        blocks = self.blocks.factor(self.readings, self.d, values, least)
         solution, _ = cg(
             LinearOperator((n, n), product, dtype=float), slope, rtol=rtol, atol=0.0,
-            maxiter=MOST_PRODUCTS, M=LinearOperator((n, n), lambda v: scale * v, dtype=float),
+            maxiter=MOST_PRODUCTS,
+            M=LinearOperator((n, n), lambda gaps: solve(blocks, scale, gaps), dtype=float),
         )  # fmt: skip
         return np.asarray(solution)

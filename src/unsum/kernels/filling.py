@@ -94,3 +94,32 @@ def dearest(indptr, start, stop, total, z, slack):
             if z[n, t] > slack:
                 return np.inf
     return most
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def add_curvature(members, indptr, start, stop, d, values, owner, weight, block):
+    """Add to `block` how totals of some series move with the prices on them.
+
+    Period t belongs to the total at `owner[t]`, with a weight, or to none if that is negative.
+    """
+    sums, touched = np.zeros(len(block)), np.empty(len(block), np.int64)
+    for n in members:
+        for t in range(values.shape[1]):
+            if owner[t] >= 0 and values[n, t] > 0.0:
+                block[owner[t], owner[t]] += weight[t] * weight[t] * d[n, t]
+        for r in range(indptr[n], indptr[n + 1]):
+            room, count = 0.0, 0
+            for t in range(start[r], stop[r]):
+                if values[n, t] > 0.0:
+                    room += d[n, t]
+                    if owner[t] >= 0 and d[n, t] > 0.0:
+                        if sums[owner[t]] == 0.0:
+                            touched[count] = owner[t]
+                            count += 1
+                        sums[owner[t]] += weight[t] * d[n, t]
+            for i in range(count):
+                share = sums[touched[i]] / room
+                for j in range(count):
+                    block[touched[i], touched[j]] -= share * sums[touched[j]]
+            for i in range(count):
+                sums[touched[i]] = 0.0
