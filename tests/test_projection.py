@@ -122,14 +122,19 @@ def test_totals_that_cannot_be_met_are_met_in_least_squares():
     for seed in range(150):
         readings, measures, x, d = make_case(seed, feasible=False)
         F, A = matrix_of(measures), own_matrix(readings)
-        best = solve_qp(sparse.csc_array(F.T @ F), -F.T @ measures.total, A, readings.total, x.size)
-        least = float(np.linalg.norm(F @ best - measures.total))
+        scale = 1 / np.sqrt(measures.squared().forward(d))
+        S = F * scale[:, None]
+        best = solve_qp(
+            sparse.csc_array(S.T @ S), -S.T @ (scale * measures.total), A, readings.total, x.size
+        )
+        least = float(np.linalg.norm(scale * (F @ best - measures.total)))
         found = project(readings, measures, x, d)
-        size = float(np.linalg.norm(measures.total))
-        assert np.linalg.norm(found.gaps) <= least + 1e-4 * size, seed
+        size = float(np.linalg.norm(scale * measures.total))
+        assert np.linalg.norm(scale * found.gaps) <= least + 1e-4 * size, seed
         np.testing.assert_allclose(A @ found.values.ravel(), readings.total, rtol=1e-8, atol=1e-9)
         tried += not found.met
-        if not found.met:  # then prices prove it: no series at all are worth that much
+        assert found.proven == (not found.met), seed
+        if found.proven:  # no series at all are worth that much
             assert_proof(found.direction, measures, readings)
     assert tried > 50
 

@@ -57,11 +57,11 @@ class Blocks:
         return found
 
 
-def solve(blocks: list[tuple[np.ndarray, Any]], scale: np.ndarray, gaps: np.ndarray) -> np.ndarray:
-    """The gaps divided by the curvature: by blocks, and by its diagonal where there are none."""
+def solve(blocks: list[tuple[np.ndarray, Any]], gaps: np.ndarray) -> np.ndarray:
+    """The gaps divided by the curvature: by blocks, and by one where there are none."""
     from scipy.linalg import cho_solve
 
-    prices: np.ndarray = scale * gaps
+    prices = gaps.copy()
     for rows, factor in blocks:
         prices[rows] = cho_solve(factor, gaps[rows], check_finite=False)
     return prices

@@ -167,14 +167,17 @@ def gaps_finding(readings: Readings, found: Projected) -> tuple[Finding, ...]:
     measures = measures.binding()
     missed = np.flatnonzero(np.abs(found.gaps) > 1e-9 * measures.total)
     largest = missed[np.argsort(-np.abs(found.gaps[missed]), kind="stable")]
-    share = float(np.abs(found.gaps).sum() / measures.total.sum())
+    size = max(float(measures.total.sum()), float(np.abs(found.gaps).sum()))
+    share = float(np.abs(found.gaps).sum()) / size
     details = tuple(
         f"{measures.labels[i]}: total {measures.total[i]:g}, recovered "
         f"{measures.total[i] - found.gaps[i]:g}"
         for i in largest[:MAX_DETAILS]
     )
+    cannot = "cannot be met together with the readings"
     sentence = (
-        f"{len(missed):,} of {len(measures):,} totals beyond single series cannot be met together "
-        f"with the readings; what is recovered misses {share:.2%} of them in sum."
+        f"{len(missed):,} of {len(measures):,} totals beyond single series "
+        f"{cannot if found.proven else 'were not met, though perhaps they could be'}; what is "
+        f"recovered misses {share:.3g} of their sum."
     )
     return (Finding("total-gap", sentence, details=details),)

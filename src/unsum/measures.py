@@ -180,6 +180,10 @@ class Measures:
         """The measures that are not estimated."""
         return self.keep(~self.estimated) if self.estimated.any() else self
 
+    def scaled(self, scale: np.ndarray) -> Measures:
+        """The same with every measure multiplied; totals are left as they are."""
+        return replace(self, weight=self.weight * scale[self.measure])
+
     def squared(self) -> Measures:
         """The same with squared weights, for variances."""
         return replace(self, weight=self.weight**2)

@@ -20,55 +20,93 @@ from unsum.measures import Measures
 from unsum.readings import Readings
 
 TOLERANCE = 1e-10  # of a total, for its gap
-ROUNDING = 1e-14  # of the largest value
-STALLED = 1e-6  # of the gaps: how little they change from round to round when they stay
-MOST_ROUNDS, MOST_STEPS, MOST_PRODUCTS, MOST_POLISHES = 40, 30, 300, 5
+ROUNDING = 4e-16  # of the readings around
+STALLED = 1e-5  # of the gaps: how little they change from round to round when they stay
+MOST_ROUNDS, MOST_STEPS, MOST_PRODUCTS, MOST_POLISHES = 40, 20, 300, 5
 INEXACT = 1e-3  # of the gaps that a round leaves: how nearly it is done
 SHORTEST = 1e-9  # of a step of Newton's method
 EARLY = 1e-2  # how exactly a step is found while gaps are large
-NEARNESS, NEAREST = 1e-2, 1e-5  # of the usual curvature: how strongly rounds stay near the last
+NEARNESS, NEAREST = 1e-2, 1.1e-5  # of the curvature: how strongly rounds stay near the last
 
 
 @dataclass(frozen=True)
 class Projected:
     """The values, by how much they miss each total, and whether they meet all of them.
 
-    `direction` are prices that prove that totals cannot be met, where they are not.
+    `direction` are prices that prove that totals cannot be met together, where it is `proven`.
     """
 
     values: np.ndarray
     gaps: np.ndarray
     met: bool
+    proven: bool
     direction: np.ndarray
 
 
 def project(readings: Readings, measures: Measures, x: np.ndarray, d: np.ndarray) -> Projected:
     """The series nearest to x (n_series, n_periods) in the metric `1 / d`.
 
-    Where d is zero, values are zero, or as even as their reading makes them.
+    Where d is zero, values are zero, or as even as their reading makes them. Of totals that cannot
+    be met, squared gaps count in proportion to how little a total moves at the same price: about in
+    inverse proportion to the total.
     """
     if not len(measures):
-        return Projected(x, np.empty(0), met=True, direction=np.empty(0))
-    unit = float(max(x.max(initial=0.0), readings.total.max(initial=0.0))) or 1.0
+        return Projected(x, np.empty(0), met=True, proven=False, direction=np.empty(0))
     zero = _certain_zeros(readings, measures)
     x, d = np.where(zero, 0.0, x), np.where(zero, 0.0, d)
-    dual = _Dual(readings, measures, x / unit, d / max(float(d.max(initial=0.0)), 1e-300), unit)
+    unit, units = _units(readings, measures, x)
+    dual = _Dual(readings, measures, x / unit[:, None], d / unit[:, None], unit, units)
     prices = np.zeros(len(measures))
     before = np.full(len(measures), np.inf)
+    last, stalls, proven = prices, 0, False
     for _ in range(MOST_ROUNDS):
         following = dual.climb(prices)
         step, prices = following - prices, following
         gaps = dual.gaps(prices)
         if dual.met(gaps):
             break
-        stalled = np.linalg.norm(gaps - before) <= STALLED * np.linalg.norm(gaps)
-        if stalled and dual.proves(step):
+        change, size = np.linalg.norm(gaps - before), np.linalg.norm(gaps)
+        stalled = change <= (STALLED + 2 * dual.inexact) * size
+        proven = bool(stalled) and (dual.proves(step) or dual.proves(step + last))
+        if proven:
             break
-        if stalled or dual.nearness > dual.nearest:
+        last = step
+        if stalled:  # what is left may be a proof that is not exact enough
+            stalls += 1
+            dual.inexact = max(dual.inexact / 1000, 1e-12)
+        if dual.nearness > NEAREST or (stalled and stalls % 3 == 0):
             dual.nearness /= 10
         before = gaps
     values, gaps = dual.polish(dual.values(prices), gaps)
-    return Projected(values * unit, gaps * unit, dual.met(gaps), step)
+    met = dual.met(gaps)
+    return Projected(
+        values * unit[:, None], gaps / dual.scale * units, met, proven and not met,
+        step * dual.scale / units,
+    )  # fmt: skip
+
+
+def _units(readings: Readings, measures: Measures, x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """A unit for each series and each total: one for all that hang together.
+
+    Series that no total connects are independent problems, of whatever size.
+    """
+    from scipy.sparse import csr_array
+    from scipy.sparse.csgraph import connected_components
+
+    n, m = measures.n_series, len(measures)
+    of_sets = np.repeat(np.arange(measures.n_sets), np.diff(measures.set_ptr))
+    one = np.concatenate([measures.set_series, n + measures.measure])
+    other = n + m + np.concatenate([of_sets, measures.piece_set])
+    size = n + m + measures.n_sets
+    links = csr_array((np.ones(len(one)), (one, other)), shape=(size, size))
+    count, label = connected_components(links, directed=False)
+    largest = x.max(axis=1, initial=0.0)
+    np.maximum.at(largest, readings.series_of_readings(), readings.total)
+    unit = np.zeros(count)
+    np.maximum.at(unit, label[:n], largest)
+    np.maximum.at(unit, label[n : n + m], measures.total)
+    unit = np.where(unit > 0, unit, 1.0)
+    return unit[label[:n]], unit[label[n : n + m]]
 
 
 def _certain_zeros(readings: Readings, measures: Measures) -> np.ndarray:
@@ -89,16 +127,28 @@ class _Dual:
     """The dual of the projection, in units of the largest value."""
 
     def __init__(
-        self, readings: Readings, measures: Measures, x: np.ndarray, d: np.ndarray, unit: float
+        self,
+        readings: Readings,
+        measures: Measures,
+        x: np.ndarray,
+        d: np.ndarray,
+        unit: np.ndarray,
+        units: np.ndarray,
     ) -> None:
-        self.measures, self.x, self.d = measures, x, d
-        self.readings = (readings.indptr, readings.start, readings.stop, readings.total / unit)
-        self.total = measures.total / unit
-        self.blocks = Blocks(measures)
+        from unsum.kernels.filling import reading_totals
+
+        total = readings.total / np.repeat(unit, np.diff(readings.indptr))
+        self.readings = (readings.indptr, readings.start, readings.stop, total)
+        self.x, self.d = x, d
         curvature = measures.squared().forward(d)  # of each price alone
-        self.curvature = np.maximum(curvature, max(1e-12 * curvature.max(), 1e-300))
-        usual = float(np.median(self.curvature))
-        self.nearness, self.nearest = NEARNESS * usual, 1.001 * NEAREST * usual
+        self.scale = 1 / np.sqrt(np.maximum(curvature, max(1e-12 * curvature.max(), 1e-300)))
+        self.measures = measures.scaled(self.scale)
+        self.total = measures.total / units * self.scale
+        self.blocks = Blocks(self.measures)
+        self.nearness, self.inexact = NEARNESS, INEXACT
+        largest = x.copy()
+        reading_totals(*self.readings, largest)
+        self.slack = TOLERANCE * self.total + ROUNDING * self.measures.forward(largest)
 
     def values(self, prices: np.ndarray) -> np.ndarray:
         from unsum.kernels.filling import fill_towards
@@ -111,7 +161,7 @@ class _Dual:
         return np.asarray(self.total - self.measures.forward(self.values(prices)))
 
     def met(self, gaps: np.ndarray) -> bool:
-        return bool(np.all(np.abs(gaps) <= TOLERANCE * self.total + ROUNDING))
+        return bool(np.all(np.abs(gaps) <= self.slack))
 
     def climb(self, anchor: np.ndarray) -> np.ndarray:
         """The prices where the gaps balance the pull back to the anchor, by Newton's method."""
@@ -119,9 +169,8 @@ class _Dual:
         for _ in range(MOST_STEPS):
             slope = self._slope(prices, anchor, values)
             pull = self.nearness * float(np.linalg.norm(prices - anchor))
-            if float(np.linalg.norm(slope)) <= INEXACT * pull or np.all(
-                np.abs(slope) <= TOLERANCE / 10 * self.total + ROUNDING / 10
-            ):
+            done = np.all(np.abs(slope) <= self.slack / 10)
+            if done or float(np.linalg.norm(slope)) <= self.inexact * pull:
                 break
             move, height = self._newton(values, slope), self._height(prices, anchor, values)
             gain, length = float(slope @ move), 1.0
@@ -168,7 +217,7 @@ class _Dual:
         from unsum.kernels.filling import dearest
 
         z = np.where(self.d > 0, self.measures.adjoint(prices), 0.0)
-        most = dearest(*self.readings, z, 1e-9 * float(np.abs(z).max(initial=0.0)))
+        most = dearest(*self.readings, z, 1e-7 * float(np.abs(z).max(initial=0.0)))
         worth = float(prices @ self.total)
         return bool(worth > most + 1e-9 * abs(worth))
 
@@ -193,12 +242,11 @@ class _Dual:
 
         n, size = len(slope), float(np.linalg.norm(self.total)) or 1.0
         rtol = float(np.clip(np.linalg.norm(slope) / size, 1e-10, EARLY))
-        least = self.nearness + 1e-12 * self.curvature
-        scale = 1 / (self.curvature + self.nearness)
+        least = np.full(n, self.nearness + 1e-12)
         blocks = self.blocks.factor(self.readings, self.d, values, least)
         solution, _ = cg(
             LinearOperator((n, n), product, dtype=float), slope, rtol=rtol, atol=0.0,
             maxiter=MOST_PRODUCTS,
-            M=LinearOperator((n, n), lambda gaps: solve(blocks, scale, gaps), dtype=float),
+            M=LinearOperator((n, n), lambda gaps: solve(blocks, gaps), dtype=float),
         )  # fmt: skip
         return np.asarray(solution)

@@ -123,3 +123,12 @@ def add_curvature(members, indptr, start, stop, d, values, owner, weight, block)
                     block[touched[i], touched[j]] -= share * sums[touched[j]]
             for i in range(count):
                 sums[touched[i]] = 0.0
+
+
+@njit(cache=True, nogil=True)
+def reading_totals(indptr, start, stop, total, largest):
+    """Raise every value to the total of the reading that covers it."""
+    for n in range(len(largest)):
+        for r in range(indptr[n], indptr[n + 1]):
+            for t in range(start[r], stop[r]):
+                largest[n, t] = max(largest[n, t], total[r])
