@@ -15,7 +15,7 @@ from unsum.population.uncertainty import Doubtful
 
 @pytest.mark.parametrize("seed", range(4))
 def test_means_given_measures_are_those_of_the_dense_formula(seed, monkeypatch):
-    monkeypatch.setattr(informing, "PRECISION", 1e-12)
+    monkeypatch.setattr(informing, "PRECISION", 1e-13)
     monkeypatch.setattr(informing, "DOUBTS", [0.2])
     rng = np.random.default_rng(seed)
     N, T = 5, 14

@@ -192,6 +192,36 @@ def solve_rows(indptr, start, stop, total, noise, both_sums, solution):
 
 
 @njit(cache=True, nogil=True, error_model="numpy", fastmath=FAST)
+def whiten_sums(indptr, start, stop, noise, both_sums, sums, explained, answer):
+    """For curves with running sums `sums`, what the readings of each series explain of them.
+
+    With A the readings of a series and L the factor of their covariance K, its rows of `explained`
+    receive `L^-1 A C` for curves C, and those of `answer` `K^-1 A C`.
+    """
+    largest, count = _most_readings(indptr, len(start)), sums.shape[1]
+    L = np.empty((largest, largest))
+    for n in range(len(indptr) - 1):
+        first, m = indptr[n], indptr[n + 1] - indptr[n]
+        _factor(start, stop, first, m, both_sums, noise, L)
+        for i in range(m):
+            for q in range(count):
+                explained[first + i, q] = sums[stop[first + i], q] - sums[start[first + i], q]
+            for j in range(i):
+                for q in range(count):
+                    explained[first + i, q] -= L[i, j] * explained[first + j, q]
+            for q in range(count):
+                explained[first + i, q] /= L[i, i]
+        for i in range(m - 1, -1, -1):
+            for q in range(count):
+                answer[first + i, q] = explained[first + i, q]
+            for j in range(i + 1, m):
+                for q in range(count):
+                    answer[first + i, q] -= L[j, i] * answer[first + j, q]
+            for q in range(count):
+                answer[first + i, q] /= L[i, i]
+
+
+@njit(cache=True, nogil=True, error_model="numpy", fastmath=FAST)
 def add_precisions(indptr, start, stop, noise, both_sums, precision):
     """Add what the readings say about the mean of the population, as differences in both periods.
 

@@ -16,6 +16,7 @@ import numpy as np
 from unsum.measures import Measures
 from unsum.population.learn import USUAL
 from unsum.population.model import DOUBT
+from unsum.population.solving import SetSolver
 from unsum.population.uncertainty import Asked, Doubtful
 from unsum.readings import Readings
 
@@ -23,7 +24,7 @@ TRUST = 10.0  # readings that say that a series is as wild as others
 NOISE = 1e-4  # of its variance: what a measure that binds may miss here; values meet it later
 LOSSES = 0.05  # of its totals, for a group, as they usually are
 DOUBTS = np.geomspace(0.01, 3.0, 60)  # that are tried
-PRECISION, MOST_PRODUCTS = 1e-4, 300  # of conjugate gradients
+PRECISION, MOST_PRODUCTS = 1e-11, 300  # of conjugate gradients
 
 
 @dataclass(frozen=True)
@@ -68,11 +69,15 @@ def inform(
         moved = measures.forward(given.move(measures, shared, curves))
         return np.asarray(moved + noise * prices + losses.T @ (losses @ prices))
 
-    scale, n = 1 / (variance + noise), len(measures)
+    n = len(measures)
+    solver = SetSolver(
+        readings, measures, doubtful.population, doubtful.covariance_of_mean, given.level,
+        given.size, noise, losses, variance + noise,
+    )  # fmt: skip
     prices, _ = cg(
         LinearOperator((n, n), product, dtype=float), measures.total / unit - found,
         rtol=PRECISION, atol=0.0, maxiter=MOST_PRODUCTS,
-        M=LinearOperator((n, n), lambda gaps: scale * gaps, dtype=float),
+        M=LinearOperator((n, n), solver.solve, dtype=float),
     )  # fmt: skip
     shared, curves = given.respond(measures, prices)
     return Informed(shared, curves, given.level * given.spread, measures, doubt)
