@@ -112,9 +112,11 @@ def test_intervals_are_ordinary_readings():
         matrix, matrix @ truth.ravel(), n_series=3, n_periods=12, names=["c", "a", "b"]
     )
     readings = linear.to_readings()
-    assert readings.names.to_pylist() == ["a", "b", "c"]
+    assert readings.names.to_pylist() == ["a", "c"]
     assert readings.further is None
-    assert readings.indptr.tolist() == [0, 2, 2, 3]
+    assert readings.indptr.tolist() == [0, 2, 3]
+    assert readings.findings.codes == ("no-usable-reading",)
+    assert readings.findings.items[0].series == ("b",)
     np.testing.assert_allclose(
         readings.total, [truth[1, 2:7].sum(), truth[1, 7:9].sum(), truth[0, :5].sum()]
     )

@@ -14,7 +14,7 @@ import numpy as np
 
 from unsum.calendar import Calendar
 from unsum.conflicts import find_conflict
-from unsum.errors import ParameterError, ReadingsError
+from unsum.errors import ParameterError, ReadingsError, require_count
 from unsum.findings import Finding, Findings
 from unsum.measures import Measures
 from unsum.pieces import Pieces
@@ -61,8 +61,15 @@ class LinearReadings:
     ) -> None:
         from scipy.sparse import csr_array
 
-        self.total = np.asarray(total, np.float64)
-        self.matrix = csr_array(matrix, dtype=np.float64)
+        try:
+            self.total = np.asarray(total, np.float64)
+            self.matrix = csr_array(matrix, dtype=np.float64)
+        except (TypeError, ValueError) as error:
+            raise ParameterError(f"matrix and total must be arrays of numbers: {error}.") from None
+        require_count("n_series", n_series, 1)
+        require_count("n_periods", n_periods, 1)
+        if self.total.ndim != 1:
+            raise ParameterError("total must have one dimension, a total for each row.")
         self.n_series, self.n_periods = n_series, n_periods
         self.names, self.calendar = names, calendar or Calendar.numbered(n_periods)
         n = len(self.total)
@@ -84,6 +91,8 @@ class LinearReadings:
         for name, array in (("total", self.total), ("matrix", self.matrix.data)):
             if not (np.isfinite(array).all() and (array >= 0).all()):
                 raise ParameterError(f"{name} must be finite and nonnegative.")
+        if self.matrix.nnz and self.matrix.data.min() < 1e-12 * self.matrix.data.max():
+            raise ParameterError("the weights of the matrix differ by more than 1e12.")
 
     @classmethod
     def from_registers(
@@ -105,7 +114,17 @@ class LinearReadings:
         if set(registers) != set(windows) or not registers:
             raise ParameterError("registers and windows must have the same names, at least one.")
         calendar = next(iter(registers.values())).calendar
-        meters = sorted({name for each in registers.values() for name in each.names.to_pylist()})
+        for register, readings in registers.items():
+            idle = (readings.active[:, 0] > 0) | (readings.active[:, 1] < readings.n_periods)
+            if readings.further is not None or readings.estimated is not None or idle.any():
+                raise ParameterError(
+                    f"the readings of register {register!r} must be plain: without qualities, "
+                    "active times, overlaps or groups."
+                )
+        try:
+            meters = sorted({m for each in registers.values() for m in each.names.to_pylist()})
+        except TypeError:
+            raise ParameterError("meters must have text for names, or numbers, not both.") from None
         place = {name: n for n, name in enumerate(meters)}
         rows, columns, labels = [], [], []
         total: list[float] = []
@@ -150,7 +169,10 @@ class LinearReadings:
         import pyarrow as pa
         import pyarrow.compute as pc
 
-        names = pa.array(np.arange(self.n_series) if self.names is None else self.names)
+        try:
+            names = pa.array(np.arange(self.n_series) if self.names is None else self.names)
+        except (TypeError, pa.ArrowException) as error:
+            raise ParameterError(f"names must be all text or all numbers: {error}.") from None
         if len(names) != self.n_series or len(names.unique()) != self.n_series:
             raise ParameterError(f"names must be {self.n_series} different names.")
         order = np.asarray(pc.sort_indices(names))
@@ -164,10 +186,23 @@ class LinearReadings:
             findings=Findings(rows_read=len(self)),
         )  # fmt: skip
         measures = self._measures(pieces, rest)
-        if not len(measures):
-            return readings
-        self._refuse_conflicts(readings, measures)
-        return replace(readings, further=measures)
+        if len(measures):
+            self._refuse_conflicts(readings, measures)
+        return self._leave_out(readings, measures, np.unique(pieces.series))
+
+    def _leave_out(self, readings: Readings, measures: Measures, known: np.ndarray) -> Readings:
+        """Without the series that no reading tells anything about."""
+        findings = readings.findings
+        unknown = np.setdiff1d(np.arange(self.n_series), known)
+        if len(unknown):
+            import pyarrow as pa
+
+            names = readings.names.take(pa.array(unknown)).to_pylist()
+            sentence = f"{len(unknown):,} series that no reading tells anything about."
+            finding = Finding("no-usable-reading", sentence, series=tuple(map(str, names)))
+            findings = replace(findings, items=(*findings.items, finding))
+            measures, readings = measures.take(known), readings.take(known)
+        return replace(readings, further=measures if len(measures) else None, findings=findings)
 
     def _refuse_empty(self, pieces: Pieces) -> None:
         """Readings of nothing must be zero."""

@@ -15,8 +15,8 @@ from unsum.joining import choose_pupils, inform_fit
 from unsum.linear import LinearReadings
 from unsum.methods import Fit
 from unsum.readings import Readings
-from unsum.recovery import Recovery, require_interval
-from unsum.traits import Traits
+from unsum.recovery import Recovery, require_interval, require_own_readings
+from unsum.traits import FEWEST_TO_SHARE, Traits
 
 if TYPE_CHECKING:
     from unsum.intervals import Uncertainty
@@ -47,7 +47,10 @@ class Model:
             method=recovery.method,
             settings=settings,
             fit=recovery.fit.forget(),
-            learned_from={"unsum": __version__} | recovery.readings.describe(),
+            learned_from=recovery.learned_from
+            or {"unsum": __version__}
+            | recovery.readings.describe()
+            | {"n_series": len(recovery.readings.read)},
             uncertainty=None if uncertainty is None else uncertainty.forget(),
         )
 
@@ -60,6 +63,8 @@ class Model:
     def traits(self) -> Traits | None:
         """Which traits of series the model was learned with, if any."""
         traits: Traits | None = getattr(self.fit, "traits", None)
+        if traits is None and self.uncertainty is not None:
+            traits = self.uncertainty.doubtful.population.traits
         return traits
 
     def apply(
@@ -93,6 +98,8 @@ class Model:
                     "'auto', or with 'panel' and an interval."
                 )
         placed = self._place(readings)
+        if interval is not None:
+            require_own_readings(placed)
         known = self._read_traits(traits)
         places, pupils = choose_pupils(placed)
         fit = self.fit.apply(pupils, known, threads)
@@ -109,7 +116,8 @@ class Model:
             fit=fit,
             threads=threads,
             interval=interval,
-            uncertainty=uncertainty,
+            uncertainty=uncertainty if pupils.n_series == placed.n_series else None,
+            learned_from=self.learned_from,
         )
 
     def _place(self, readings: Any) -> Readings:
@@ -139,7 +147,23 @@ class Model:
         """Write the model to a file that `unsum.load` reads; no pickle."""
         from unsum.saving import save
 
+        self.require_many()
         save(self, path)
+
+    def require_many(self) -> None:
+        """Refuse to share what was learned from so few series that it shows them."""
+        n_series = self.learned_from["n_series"]
+        if n_series < FEWEST_TO_SHARE:
+            raise ParameterError(
+                f"what is learned from {n_series} series shows them; profiles are saved alone from "
+                f"{FEWEST_TO_SHARE} series on."
+            )
+        rare = [] if self.traits is None else self.traits.rare
+        if rare:
+            raise ParameterError(
+                f"the trait {rare[0]!r} has fewer than {FEWEST_TO_SHARE} series, which it would "
+                "show; join rare kinds together, or save the recovery as a whole."
+            )
 
     def __repr__(self) -> str:
         learned = self.learned_from

@@ -243,7 +243,9 @@ class Readings:
         """The same intervals with other totals."""
         return replace(self, total=np.array(total, np.float64), findings=Findings())
 
-    def with_groups(self, groups: Any, totals: Any, *, drop_bad: bool = False) -> Readings:
+    def with_groups(
+        self, groups: Any, totals: Any, *, drop_bad: bool = False, **options: Any
+    ) -> Readings:
         """The same readings with totals of groups of series.
 
         Parameters
@@ -256,10 +258,13 @@ class Readings:
             A file or dataframe with columns `group`, `start`, `end` and `total`.
         drop_bad
             Set bad rows of the totals aside instead of raising.
+        options
+            How the totals are read: `end`, `snap`, `negatives`, `columns`, `date_format` and
+            `decimal`, as in `read_readings`.
         """
         from unsum.tables.groups import take_in_groups
 
-        return take_in_groups(self, groups, totals).readings(drop_bad=drop_bad)
+        return take_in_groups(self, groups, totals, **options).readings(drop_bad=drop_bad)
 
     def ends(self) -> np.ndarray:
         """Where the last reading of each series ends; the end of the range where there is none."""

@@ -14,7 +14,7 @@ from unsum.joining import add_teachers, choose_pupils, inform_fit
 from unsum.linear import LinearReadings
 from unsum.methods import Method, Progress, make_method
 from unsum.readings import Readings, read_readings
-from unsum.recovery import Recovery, require_interval
+from unsum.recovery import Recovery, require_interval, require_own_readings
 from unsum.traits import Traits, make_traits
 
 
@@ -64,12 +64,14 @@ def recover(
     if interval is not None:
         require_interval(interval)
         _require_series(readings)
+    traits = getattr(chosen, "traits", None)
     pupils = learning = readings
     if readings.further is not None:
         places, pupils = choose_pupils(readings)
         if not pupils.n_series:
             raise ParameterError("no series has readings or measures of its own to learn from.")
         learning = add_teachers(readings, pupils)
+        chosen = _with_teachers(chosen, learning)
     fit = chosen.fit(learning, threads, progress)
     uncertainty = getattr(fit, "uncertainty", None)
     if interval is not None and uncertainty is None:
@@ -86,8 +88,8 @@ def recover(
         fit=fit,
         threads=threads,
         interval=interval,
-        uncertainty=uncertainty,
-        traits=getattr(chosen, "traits", None),
+        uncertainty=uncertainty if pupils.n_series == readings.n_series else None,
+        traits=traits,
     )
 
 
@@ -98,6 +100,19 @@ def _with_sides(method: Method, readings: Readings) -> Method:
         made = replace(made, indicators=make_indicators(made.indicators, readings.calendar))
     if getattr(method, "traits", None) is not None:
         made = replace(made, traits=make_traits(made.traits))
+    chosen: Method = made
+    return chosen
+
+
+def _with_teachers(method: Method, learning: Readings) -> Method:
+    """The method, knowing that nothing is known about groups that teach."""
+    made: Any = method
+    if learning.n_teachers and getattr(method, "traits", None) is not None:
+        names = learning.names[-learning.n_teachers :].to_pylist()
+        made = replace(made, traits=made.traits.with_average(names))
+    rho = getattr(method, "rho", None)
+    if learning.n_teachers and isinstance(rho, list | tuple | np.ndarray) and np.ndim(rho) == 1:
+        made = replace(made, rho=np.append(rho, np.full(learning.n_teachers, np.mean(rho))))
     chosen: Method = made
     return chosen
 
@@ -118,10 +133,7 @@ def _describe(method: Method) -> dict[str, Any]:
 def _require_series(readings: Readings) -> None:
     from unsum.intervals import FEWEST
 
-    if len(readings.read) < readings.n_series:
-        raise ParameterError(
-            "intervals are not given where some series have no readings of their own."
-        )
+    require_own_readings(readings)
     if readings.n_series < FEWEST:
         raise ParameterError(
             f"intervals are learned from how series differ, from {FEWEST} of them on; these are "

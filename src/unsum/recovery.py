@@ -29,7 +29,6 @@ if TYPE_CHECKING:
 
 TOLERANCE = 1e-9
 ROUNDING = 1e-4  # of the largest total: what is smaller is checked against that
-FEWEST_TO_SHARE = 5  # series, before what they share says little about any one of them
 
 
 @dataclass(frozen=True)
@@ -55,6 +54,7 @@ class Recovery:
     interval: float | None = None
     uncertainty: Uncertainty | None = field(default=None, repr=False)
     traits: Traits | None = field(default=None, repr=False)
+    learned_from: dict[str, Any] | None = field(default=None, repr=False)  # where not from these
 
     @property
     def profiles(self) -> np.ndarray | None:
@@ -310,12 +310,10 @@ class Recovery:
         """
         from unsum.saving import save
 
-        if profiles_only and self.readings.n_series < FEWEST_TO_SHARE:
-            raise ParameterError(
-                f"what is learned from {self.readings.n_series} series shows them; profiles are "
-                f"saved alone from {FEWEST_TO_SHARE} series on."
-            )
-        save(self.model if profiles_only else self, path)
+        if profiles_only:
+            self.model.save(path)
+        else:
+            save(self, path)
 
     def provenance(self) -> dict[str, Any]:
         """How the values came to be: version, method, settings, fingerprint of the readings."""
@@ -344,6 +342,13 @@ def require_interval(interval: float) -> None:
         raise ParameterError(
             f"interval must lie between 0 and 1, such as 0.9 for nine times in ten; "
             f"got {interval!r}."
+        )
+
+
+def require_own_readings(readings: Readings) -> None:
+    if len(readings.read) < readings.n_series:
+        raise ParameterError(
+            "intervals are not given where some series have no readings of their own."
         )
 
 

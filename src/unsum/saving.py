@@ -25,7 +25,7 @@ from unsum.tables.write import whole_file
 FORMAT = "unsum"
 VERSION = 2
 SUFFIX = ".unsum"
-DAMAGE = (ValueError, KeyError, TypeError, EOFError, NotImplementedError)
+DAMAGE = (ValueError, KeyError, TypeError, EOFError, NotImplementedError, RecursionError)
 
 # What a file may hold, by name. Nothing else is made from one.
 _HOMES = {

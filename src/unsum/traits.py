@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections import Counter
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -12,6 +14,7 @@ import pyarrow.compute as pc
 
 from unsum.errors import ParameterError, TableError
 
+FEWEST_TO_SHARE = 5  # series, before what they share says little about any one of them
 MOST = 50  # columns, after every kind has become one
 
 
@@ -27,6 +30,8 @@ class Traits:
     values: np.ndarray
     centre: np.ndarray  # what was taken off each column, and what it was divided by
     spread: np.ndarray
+    kinds: dict[str, tuple[str, ...]]  # of the columns that have kinds
+    rare: tuple[str, ...]  # kinds of fewer series than may be shared
 
     def __repr__(self) -> str:
         return f"Traits({', '.join(self.columns)})"
@@ -41,6 +46,14 @@ class Traits:
                 f"({places.null_count:,} have none); add one for every series."
             )
         return np.asarray(self.values[np.asarray(places)])
+
+    def with_average(self, names: Sequence[str]) -> Traits:
+        """The same with more series, of which nothing is known."""
+        nothing = np.zeros((len(names), len(self.columns)))
+        return replace(
+            self, series=pa.concat_arrays([self.series, pa.array(names, pa.string())]),
+            values=np.concatenate([self.values, nothing]),
+        )  # fmt: skip
 
     def others(self, names: Any) -> pa.Array:
         """The series that have traits but are not among the names."""
@@ -65,7 +78,14 @@ class Traits:
                     f"{label} has no column {trait!r}, which the model was learned with (it has "
                     f"{', '.join(table.column_names[:8])})."
                 )
-            columns.append(np.array(_cells(trait, table[trait], label)) == kind)
+            cells = _cells(trait, table[trait], label)
+            strange = sorted(set(cells) - set(self.kinds[trait]))
+            if strange:
+                raise TableError(
+                    f"{label} has {strange[0]!r} for {trait!r}; the model was learned with "
+                    f"{', '.join(map(repr, self.kinds[trait]))}."
+                )
+            columns.append(np.array(cells) == kind)
         values = (np.column_stack(columns) - self.centre) / self.spread
         return replace(self, series=series, values=values)
 
@@ -76,9 +96,16 @@ def make_traits(source: Any) -> Traits:
         return source
     table, series, label = _read(source)
     columns: dict[str, np.ndarray] = {}
+    kinds: dict[str, tuple[str, ...]] = {}
+    rare: list[str] = []
     for name in table.column_names:
         if name != "series":
-            columns |= _columns(name, table[name], label)
+            found = _columns(name, table[name], label)
+            columns |= found
+            if any("=" in key for key in found if key != name):
+                counts = Counter(_cells(name, table[name], label))
+                kinds[name] = tuple(sorted(counts))
+                rare += [f"{name}={k}" for k, n in counts.items() if n < FEWEST_TO_SHARE]
     if not columns:
         raise TableError(f"{label} has no column beside 'series' that tells series apart.")
     if len(columns) > MOST:
@@ -88,7 +115,8 @@ def make_traits(source: Any) -> Traits:
         )
     values = np.column_stack(list(columns.values()))
     centre, spread = values.mean(axis=0), values.std(axis=0)
-    return Traits(series, tuple(columns), (values - centre) / spread, centre, spread)
+    scaled = (values - centre) / spread
+    return Traits(series, tuple(columns), scaled, centre, spread, kinds, tuple(rare))
 
 
 def _read(source: Any) -> tuple[pa.Table, pa.Array, str]:

@@ -6,7 +6,7 @@ import pytest
 
 from tests.test_intervals import simulate
 from unsum.aggregation import Periodic, aggregate
-from unsum.errors import ParameterError
+from unsum.errors import ParameterError, ReadingsError
 from unsum.experiments.compare import measure_recovery
 from unsum.readings import Readings
 from unsum.recovering import recover
@@ -85,7 +85,25 @@ def test_a_negative_correction_of_an_estimate_is_a_pair():
     readings = read(table, negatives="net")
     assert listed(readings) == [(0, 60, 80.0)]
     assert not readings.estimated.any()
-    assert readings.further.total.tolist() == [100.0]
+    assert readings.further is None  # that much was not used in the whole
+
+
+def test_repeated_rows_count_once_and_unclear_credits_are_no_readings():
+    rows = [("a", 0, 30, 100.0), ("a", 0, 30, -20.0)]
+    repeated = read(frame(*rows, *rows), negatives="net")
+    assert listed(repeated) == [(0, 30, 80.0)]
+    assert "merged-duplicates" in repeated.findings.codes
+    thirds = read(
+        frame(("a", 0, 30, 0.3), ("a", 0, 30, -0.1), ("a", 0, 30, -0.2), ("a", 30, 60, 110.0)),
+        negatives="net",
+    )
+    assert listed(thirds) == [(0, 30, 0.0), (30, 60, 110.0)]
+    with pytest.raises(ReadingsError, match="overlap"):
+        read(frame(("a", 0, 30, 100.0), ("a", 0, 60, 220.0), ("a", 9, 19, -20.0)), negatives="net")
+    with pytest.raises(ReadingsError, match="read more than once with different totals"):
+        read(frame(("a", 0, 30, 100.0), ("a", 0, 30, 110.0), ("a", 0, 30, -20.0)), negatives="net")
+    table = frame(("a", 0, 30, 50.0), ("a", 0, 30, 50.0), ("a", 30, 60, 40.0), quality="eea")
+    assert listed(read(table, true_up=True)) == [(0, 60, 90.0)]
 
 
 def estimated_bills(error, seed=0):

@@ -251,7 +251,7 @@ class StagedFit:
 
 
 def require_doubt(doubt: float | None) -> None:
-    if doubt is not None and not 0 < doubt < np.inf:
+    if doubt is not None and not (isinstance(doubt, float | int) and 0 < doubt < np.inf):
         raise ParameterError(f"doubt must be positive, such as 0.2 for a fifth; got {doubt!r}.")
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -32,7 +32,10 @@ def take_in_groups(readings: Readings, groups: Any, totals: Any, **options: Any)
     used = _members_of(loads, pairs)
     everyone = _with_members(readings, used)
     more = _members_finding(readings, everyone)
-    kept = replace(everyone.findings, items=everyone.findings.items + more)
+    about = tuple(
+        replace(each, sentence=f"totals of groups: {each.sentence}") for each in intake.findings
+    )
+    kept = replace(everyone.findings, items=everyone.findings.items + more + about)
     measures = measure_groups(everyone, loads, used)
     if everyone.further is not None:
         measures = everyone.further.join(measures)
@@ -74,8 +77,12 @@ def measure_groups(
 def _read_pairs(source: Any) -> dict[str, list[str]]:
     """The members of every group."""
     groups: dict[str, list[str]] = {}
-    if isinstance(source, Mapping):
+    if isinstance(source, Mapping) and set(source) != {"series", "group"}:
         for group, members in source.items():
+            if isinstance(members, str) or not isinstance(members, Iterable):
+                raise ParameterError(
+                    f"the members of group {group!r} must be a list of series; got {members!r}."
+                )
             groups[str(group)] = list(dict.fromkeys(map(str, members)))
     else:
         opened = open_source(Path(source) if isinstance(source, str) else source)
@@ -94,9 +101,9 @@ def _read_pairs(source: Any) -> dict[str, list[str]]:
                         f"{opened.label} has a row with series {series!r} and group {group!r}; "
                         "fill in both."
                     )
-                if series not in (members := groups.setdefault(group, [])):
-                    members.append(series)
+                groups.setdefault(group, []).append(series)
         opened.refuse_malformed()
+        groups = {group: list(dict.fromkeys(members)) for group, members in groups.items()}
     empty = [group for group, members in groups.items() if not members]
     if empty or not groups:
         raise TableError(f"the groups have no members{f': {empty[0]!r}' if empty else ''}.")

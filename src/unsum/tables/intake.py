@@ -25,7 +25,7 @@ from unsum.tables.overlaps import judge_overlaps
 from unsum.tables.pairing import pair_readings
 from unsum.tables.placing import judge_activity, judge_order, place
 from unsum.tables.rows import ESTIMATED, MISSING, REQUIRED, MomentColumn, Options, Rows, read_rows
-from unsum.tables.runs import Runs, judge_duplicates, judge_runs
+from unsum.tables.runs import Runs, judge_duplicates, judge_runs, merge_repeats
 from unsum.tables.source import FrameSource, Source, open_source
 
 MAX_SIZE = {"n_series": 2**31 - 1, "n_periods": MAX_PERIODS}
@@ -210,6 +210,7 @@ def _assemble(
         estimated=None if rows.quality is None else rows.quality[keep] == ESTIMATED,
         position=keep,
     )
+    runs = merge_repeats(runs, ledger)
     runs, guesses = pair_readings(runs, options, ledger)
     runs = judge_duplicates(runs, ledger)
     runs, rest = judge_overlaps(runs, options, ledger)

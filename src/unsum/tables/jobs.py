@@ -233,7 +233,7 @@ def _take_in_groups(readings: Readings, groups: Path, totals: Path, options: Opt
     from unsum.tables.groups import take_in_groups
 
     return take_in_groups(
-        readings, groups, totals, end=options.end, snap=options.snap,
+        readings, groups, totals, end=options.end, snap=options.snap, negatives=options.negatives,
         date_format=options.date_format, decimal=options.decimal,
     )  # fmt: skip
 

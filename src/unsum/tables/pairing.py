@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import reduce
+from itertools import pairwise
 
 import numpy as np
 
@@ -17,6 +18,8 @@ from unsum.findings import MAX_DETAILS
 from unsum.tables.ledger import Ledger, count
 from unsum.tables.rows import Options
 from unsum.tables.runs import Runs
+
+ROUNDING = 1e-12  # of totals: what is smaller is nothing
 
 
 @dataclass(frozen=True)
@@ -29,6 +32,11 @@ class _Item:
     estimated: bool
     parts: tuple[int, ...]
     guesses: tuple[int, ...] = field(default=())  # the estimates among the parts
+    size: float = 0.0  # the sum of absolute totals, which rounding is judged by
+
+    @property
+    def is_credit(self) -> bool:
+        return self.total < -ROUNDING * self.size
 
     def join(self, other: _Item) -> _Item:
         """Both as one; an estimate stays a guess at its part."""
@@ -39,6 +47,7 @@ class _Item:
         return _Item(
             min(self.start, other.start), max(self.stop, other.stop), self.total + other.total,
             self.estimated and other.estimated, self.parts + other.parts, guesses,
+            self.size + other.size,
         )  # fmt: skip
 
 
@@ -62,11 +71,18 @@ def pair_readings(runs: Runs, options: Options, ledger: Ledger) -> tuple[Runs, R
             items = _make_up(items, made_up)
         items = _net(items, netted, lost)
         parts.append(_runs_of(runs, items))
-        guesses += [runs.take(np.array(each.guesses)) for each in items if each.guesses]
+        guesses += [runs.take(_possible(runs, each)) for each in items if each.guesses]
     _report(runs, made_up, netted, lost, ledger)
     together = parts[0].join(parts[1:])
     order = np.lexsort((together.start, together.series))
     return together.take(order), guesses[0].join(guesses[1:])
+
+
+def _possible(runs: Runs, item: _Item) -> np.ndarray:
+    """The guesses that can be a part of what they were joined to."""
+    guesses = np.array(item.guesses)
+    amounts = runs.total[guesses]
+    return np.asarray(guesses[(amounts >= 0) & (amounts <= item.total)])
 
 
 def _touched(runs: Runs, options: Options) -> np.ndarray:
@@ -79,7 +95,10 @@ def _touched(runs: Runs, options: Options) -> np.ndarray:
 
 def _item(runs: Runs, i: int) -> _Item:
     estimated = runs.estimated is not None and bool(runs.estimated[i])
-    return _Item(int(runs.start[i]), int(runs.stop[i]), float(runs.total[i]), estimated, (int(i),))
+    total = float(runs.total[i])
+    return _Item(
+        int(runs.start[i]), int(runs.stop[i]), total, estimated, (int(i),), size=abs(total)
+    )
 
 
 def _runs_of(runs: Runs, items: list[_Item]) -> Runs:
@@ -88,7 +107,7 @@ def _runs_of(runs: Runs, items: list[_Item]) -> Runs:
     made = runs.take(source).with_intervals(
         np.array([each.start for each in items], np.int32),
         np.array([each.stop for each in items], np.int32),
-        np.array([each.total for each in items], np.float64),
+        np.array([max(each.total, 0.0) for each in items], np.float64),
     )
     if runs.estimated is None:
         return made
@@ -118,7 +137,7 @@ def _net(items: list[_Item], netted: list[_Item], lost: list[int]) -> list[_Item
     """Credits joined with what they correct, one after the other."""
     given = set(items)
     while True:
-        credit = next((each for each in items if each.total < 0), None)
+        credit = next((each for each in items if each.is_credit), None)
         if credit is None:
             netted += [each for each in items if each not in given]
             return items
@@ -130,12 +149,18 @@ def _net(items: list[_Item], netted: list[_Item], lost: list[int]) -> list[_Item
         else:
             used = set(joined.parts)
             items = [each for each in others if not used & set(each.parts)]
+            again = [
+                each for each in items if (each.start, each.stop) == (joined.start, joined.stop)
+            ]
+            if again and abs(joined.total) <= ROUNDING * joined.size:  # cancelled, billed again
+                items = [each for each in items if each is not again[0]]
+                joined = joined.join(again[0])
             items = sorted([*items, joined], key=lambda each: (each.start, each.stop))
 
 
 def _find_cover(credit: _Item, others: list[_Item]) -> _Item | None:
     """A credit with as many others as it takes to be negative no more, or None."""
-    while credit.total < 0:
+    while credit.is_credit:
         partners = _partners(credit, others)
         if not partners:
             return None
@@ -145,9 +170,17 @@ def _find_cover(credit: _Item, others: list[_Item]) -> _Item | None:
 
 
 def _partners(credit: _Item, others: list[_Item]) -> list[_Item]:
-    """What a credit corrects: the same interval, or what it overlaps, or what it touches."""
+    """What a credit corrects: a row of the same interval, or what it overlaps, or what it touches.
+
+    Of several rows of its interval it cancels the one of its amount. Rows that overlap each other
+    say nothing clear about a credit.
+    """
+    span = (credit.start, credit.stop)
+    same = [each for each in others if (each.start, each.stop) == span and not each.is_credit]
+    if same:
+        equal = [each for each in same if abs(each.total + credit.total) <= ROUNDING * each.size]
+        return equal[:1] or (same if len(same) == 1 else [])
     rules: tuple[Callable[[_Item], bool], ...] = (
-        lambda each: (each.start, each.stop) == (credit.start, credit.stop),
         lambda each: each.start < credit.stop and credit.start < each.stop,
         lambda each: each.stop == credit.start,
         lambda each: each.start == credit.stop,
@@ -155,7 +188,8 @@ def _partners(credit: _Item, others: list[_Item]) -> list[_Item]:
     for rule in rules:
         found = [each for each in others if rule(each)]
         if found:
-            return found
+            apart = all(one.stop <= two.start for one, two in pairwise(found))
+            return found if apart else []
     return []
 
 

@@ -91,15 +91,40 @@ def judge_runs(runs: Runs, series_of_rows: np.ndarray, options: Options, ledger:
         _judge_shapes(runs, ledger)
 
 
-def judge_duplicates(runs: Runs, ledger: Ledger) -> Runs:
-    """Readings of the same interval are one reading when they agree, and a conflict otherwise."""
+def merge_repeats(runs: Runs, ledger: Ledger) -> Runs:
+    """Rows that repeat another, total and all, count once; the actual one stays."""
+    keys = [runs.position, runs.total, runs.stop, runs.start, runs.series]
+    if runs.estimated is not None:
+        keys.insert(1, runs.estimated)
     tied = (runs.series[1:] == runs.series[:-1]) & (runs.start[1:] == runs.start[:-1])
     if not tied.any():
         return runs
-    keys = [runs.position, runs.stop, runs.start, runs.series]
-    if runs.estimated is not None:
-        keys.insert(1, runs.estimated)  # of two readings that agree, the actual one stays
     runs = runs.take(np.lexsort(keys))
+    same = np.zeros(len(runs.series), bool)
+    same[1:] = (
+        (runs.series[1:] == runs.series[:-1])
+        & (runs.start[1:] == runs.start[:-1])
+        & (runs.stop[1:] == runs.stop[:-1])
+        & (np.abs(np.diff(runs.total)) <= AGREEMENT * np.abs(runs.total[1:]))
+    )
+    repeats = np.flatnonzero(same)
+    if len(repeats):
+        ledger.add(
+            "merged-duplicates",
+            f"{count(len(repeats), 'row')} repeating another reading with the same total.",
+            runs.position[repeats],
+            series=runs.series_names(runs.series[repeats]),
+        )
+    kept = runs.take(~same)
+    return kept.take(np.lexsort([kept.position, kept.start, kept.series]))
+
+
+def judge_duplicates(runs: Runs, ledger: Ledger) -> Runs:
+    """Readings of the same interval are a conflict."""
+    tied = (runs.series[1:] == runs.series[:-1]) & (runs.start[1:] == runs.start[:-1])
+    if not tied.any():
+        return runs
+    runs = runs.take(np.lexsort([runs.position, runs.stop, runs.start, runs.series]))
     fresh = np.ones(len(runs.series), bool)
     fresh[1:] = (
         (runs.series[1:] != runs.series[:-1])
@@ -108,17 +133,7 @@ def judge_duplicates(runs: Runs, ledger: Ledger) -> Runs:
     )
     heads = np.flatnonzero(fresh)
     group = np.cumsum(fresh) - 1
-    lowest = np.minimum.reduceat(runs.total, heads)
-    highest = np.maximum.reduceat(runs.total, heads)
-    agree = highest - lowest <= AGREEMENT * highest
-    merged = np.flatnonzero(~fresh & agree[group])
-    if len(merged):
-        ledger.add(
-            "merged-duplicates",
-            f"{count(len(merged), 'row')} repeating another reading with the same total.",
-            runs.position[merged],
-            series=runs.series_names(runs.series[merged]),
-        )
+    agree = np.bincount(group) == 1
     conflict = np.flatnonzero(~agree[group])
     if len(conflict):
         firsts = heads[~agree]
@@ -131,7 +146,7 @@ def judge_duplicates(runs: Runs, ledger: Ledger) -> Runs:
             series=runs.series_names(runs.series[conflict]),
             set_aside=runs.position[conflict],
         )
-    return runs.take(fresh & agree[group])
+    return runs.take(agree[group])
 
 
 def _conflict_text(runs: Runs, group: np.ndarray, first: int, ledger: Ledger) -> str:
