@@ -117,13 +117,12 @@ def join(recovery: Recovery) -> Projected:
     """All values of a recovery with further measures: nearest to the method's that meet them."""
     from unsum.kernels.totals import meet_totals
 
-    readings, measures = recovery.readings, recovery.readings.further
-    assert measures is not None
+    readings = recovery.readings
     places, pupils = choose_pupils(readings)
     values = np.empty((readings.n_series, readings.n_periods))
     for first, part, block in map_blocks(recovery.fill_own, pupils, recovery.threads):
         values[places[first : first + part.n_series]] = block
-    measures = measures.binding()
+    measures = recovery.binding_further()
     _guess_others(places, measures, values)
     level = values.mean(axis=1, keepdims=True)
     periods = np.arange(readings.n_periods)
@@ -159,12 +158,10 @@ def _guess_others(places: np.ndarray, measures: Measures, values: np.ndarray) ->
     values[others] = level[:, None] * shape
 
 
-def gaps_finding(readings: Readings, found: Projected) -> tuple[Finding, ...]:
+def gaps_finding(measures: Measures, found: Projected) -> tuple[Finding, ...]:
     """Which totals could not be met together with the readings, and by how much they are missed."""
-    measures = readings.further
-    if measures is None or found.met:
+    if found.met:
         return ()
-    measures = measures.binding()
     missed = np.flatnonzero(np.abs(found.gaps) > 1e-9 * measures.total)
     largest = missed[np.argsort(-np.abs(found.gaps[missed]), kind="stable")]
     size = max(float(measures.total.sum()), float(np.abs(found.gaps).sum()))

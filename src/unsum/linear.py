@@ -183,6 +183,7 @@ class LinearReadings:
             names=names.take(pa.array(order)), calendar=self.calendar, indptr=indptr, start=start,
             stop=stop, total=total,
             active=np.tile(np.array([0, self.n_periods], np.int32), (self.n_series, 1)),
+            also=rest[:, :3].astype(np.int64) if len(rest) else None,
             findings=Findings(rows_read=len(self)),
         )  # fmt: skip
         measures = self._measures(pieces, rest)

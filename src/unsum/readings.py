@@ -43,6 +43,8 @@ class Readings:
     findings: Findings = field(default_factory=Findings)
     backend: str | None = None  # the dataframe library the readings came from
     further: Measures | None = None  # totals of groups, and others that are not of one interval
+    also: np.ndarray | None = None  # (n, 3) series, start, stop: readings among the further ones
+    bounded: np.ndarray | None = None  # (n_series, 2): whether active times were given at all
     n_teachers: int = 0  # of the last series: groups from whose totals the others are learned
 
     def __post_init__(self) -> None:
@@ -149,6 +151,8 @@ class Readings:
             estimated=None if self.estimated is None else self.estimated[low:high],
             findings=Findings(),
             further=None,
+            also=self._also_of(np.arange(first, last)),
+            bounded=None if self.bounded is None else self.bounded[first:last],
             n_teachers=max(0, last - max(first, self.n_series - self.n_teachers)),
         )
 
@@ -170,8 +174,18 @@ class Readings:
             estimated=None if self.estimated is None else self.estimated[which],
             findings=Findings(),
             further=None,
+            also=self._also_of(series),
+            bounded=None if self.bounded is None else self.bounded[series],
             n_teachers=int(np.sum(series >= self.n_series - self.n_teachers)),
         )
+
+    def _also_of(self, series: np.ndarray) -> np.ndarray | None:
+        """Further readings of some series, by their new places."""
+        if self.also is None:
+            return None
+        kept = self.also[np.isin(self.also[:, 0], series)].copy()
+        kept[:, 0] = np.searchsorted(series, kept[:, 0])
+        return kept
 
     def parts(self, size: int) -> Iterator[Readings]:
         """Consecutive slices of at most `size` series."""
@@ -199,14 +213,11 @@ class Readings:
         return replace(self.keep(~self.estimated), estimated=None)
 
     def on(self, calendar: Calendar) -> Readings:
-        """The same readings on a longer calendar of the same step.
-
-        Series that are active over the whole of the shorter calendar are so over the longer one.
-        """
+        """The same readings on a longer calendar of the same step."""
         own = self.calendar
         offset, exact = calendar.locate(own.edges[:1])
         first, end = int(offset[0]), int(offset[0]) + own.n_periods
-        same = (own.frequency, own.tz) == (calendar.frequency, calendar.tz)
+        same = own.frequency.numbered == calendar.frequency.numbered and own.tz == calendar.tz
         if not (same and exact[0] and np.array_equal(calendar.edges[first : end + 1], own.edges)):
             raise ParameterError(
                 f"these readings are by {own.frequency.text!r} from {own.text(0)} to "
@@ -214,16 +225,15 @@ class Readings:
                 f"{calendar.text(0)} to {calendar.text(calendar.n_periods)}; read them with the "
                 "same freq and tz, within its dates."
             )
-        low = np.where(self.active[:, 0] > 0, self.active[:, 0] + first, 0)
-        high = np.where(
-            self.active[:, 1] < own.n_periods, self.active[:, 1] + first, calendar.n_periods
-        )
+        given = np.zeros(self.active.shape, np.bool_) if self.bounded is None else self.bounded
+        active = np.where(given, self.active + first, [0, calendar.n_periods])
         return replace(
             self,
             calendar=calendar,
             start=self.start + np.int32(first),
             stop=self.stop + np.int32(first),
-            active=np.column_stack([low, high]).astype(self.active.dtype),
+            active=active.astype(self.active.dtype),
+            also=None if self.also is None else self.also + np.array([0, first, first]),
             further=None if self.further is None else self.further.on(first, calendar.n_periods),
         )
 
@@ -237,6 +247,8 @@ class Readings:
 
         covered = np.zeros((self.n_series, self.n_periods), dtype=np.bool_)
         mark_covered(self.indptr, self.start, self.stop, covered)
+        for n, start, stop in self.also if self.also is not None else ():
+            covered[n, start:stop] = True
         return covered
 
     def with_totals(self, total: np.ndarray) -> Readings:
@@ -270,6 +282,8 @@ class Readings:
         """Where the last reading of each series ends; the end of the range where there is none."""
         ends = np.full(self.n_series, self.n_periods, self.stop.dtype)
         ends[self.read] = self.stop[self.indptr[1:][self.read] - 1]
+        if self.also is not None:
+            np.maximum.at(ends, self.also[:, 0], self.also[:, 2])
         return ends
 
     @property

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from unsum.intervals import Bounds, Uncertainty
+    from unsum.measures import Measures
     from unsum.model import Model
     from unsum.population.model import Population
     from unsum.projection import Projected
@@ -104,12 +105,13 @@ class Recovery:
             return found
         from unsum.joining import gaps_finding
 
-        return found + gaps_finding(self.readings, self._joined)
+        return found + gaps_finding(self.binding_further(), self._joined)
 
     @cached_property
     def values(self) -> np.ndarray:
         """The recovered series as an array (n_series, n_periods)."""
         if self.readings.further is not None:
+            self._check_own_measures()
             return self._check(self.readings, self._joined.values)
         values = np.empty((self.readings.n_series, self.readings.n_periods))
         for first, part, block in map_blocks(self.values_of, self.readings, self.threads):
@@ -147,6 +149,18 @@ class Recovery:
         check_values(self.binding(part), values)
         return values
 
+    def _check_own_measures(self) -> None:
+        """Readings among the further measures bind as the others do."""
+        measures, joined = self.binding_further(), self._joined
+        missed = measures.own & (np.abs(joined.gaps) > TOLERANCE * measures.total)
+        if missed.any() and not joined.met:
+            worst = int(np.argmax(np.where(missed, np.abs(joined.gaps), 0.0)))
+            raise UnsumError(
+                f"{measures.labels[worst]}: the total {measures.total[worst]:g} is missed by "
+                f"{joined.gaps[worst]:g} because of the readings that it interleaves with; check "
+                "these readings, or set it aside."
+            )
+
     @cached_property
     def _joined(self) -> Projected:
         from unsum.joining import join
@@ -155,8 +169,7 @@ class Recovery:
 
     def check_further(self, found: np.ndarray) -> None:
         """Refuse sums that differ from those found for totals beyond single series."""
-        assert self.readings.further is not None
-        total = self.readings.further.binding().total
+        total = self.binding_further().total
         apart = np.abs(total - self._joined.gaps - found)
         if not np.all(apart <= TOLERANCE * np.maximum(total, found.max(initial=0.0) * ROUNDING)):
             raise UnsumError(
@@ -170,10 +183,9 @@ class Recovery:
 
         from unsum.tables.frames import to_native
 
-        measures = self.readings.further
-        if measures is None:
+        if self.readings.further is None:
             raise ParameterError("these readings have no totals beyond single series.")
-        binding, gaps = measures.binding(), self._joined.gaps
+        binding, gaps = self.binding_further(), self._joined.gaps
         columns = {"total": binding.total, "recovered": binding.total - gaps, "gap": gaps}
         table = pa.table({"label": list(binding.labels), **columns})
         return to_native(table, backend or self.readings.backend)
@@ -181,6 +193,17 @@ class Recovery:
     def binding(self, part: Readings) -> Readings:
         """The readings that values must meet: all, or those not estimated where the method can."""
         return part.binding() if getattr(self.fit, "soft", False) else part
+
+    def binding_further(self) -> Measures:
+        """The totals beyond single series that values must meet, if that can be.
+
+        Estimates among them inform some methods; for the others, those of groups bind.
+        """
+        measures = self.readings.further
+        assert measures is not None
+        if getattr(self.fit, "soft", False):
+            return measures.binding()
+        return measures.keep(~(measures.estimated & measures.own))
 
     def bound(
         self, first: int, part: Readings, cuts: np.ndarray, sums: np.ndarray

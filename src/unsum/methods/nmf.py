@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
 DEFAULT_RANK = 5
 WARM = 3
+LOWEST = 0.02  # of the usual model, for what is expected of the readings of a new series
 APPLY_STEPS = 10  # updates of the weights of new series
 
 
@@ -150,7 +151,8 @@ class NMFFit:
             shape[readings.stop] - shape[readings.start], readings.indptr[:-1]
         )
         length = np.add.reduceat(readings.stop - readings.start, readings.indptr[:-1])
-        level = np.where(scale > 0, length / np.maximum(expected, 1e-12 * length), 0.0)
+        lowest = max(LOWEST * float(np.mean(self.W @ self.usual)), 1e-12)
+        level = np.where(scale > 0, length / np.maximum(expected, lowest * length), 0.0)
         return fit_weights(
             readings, scale, self.W, level[:, None] * self.usual, steps=APPLY_STEPS,
             threads=threads, **more,

@@ -13,6 +13,7 @@ from unsum.traits import Traits
 
 NOISE = 1e-6  # of the mean variance: what a reading may miss, so that systems stay solvable
 LEAST = 1e-3  # of the mean, for that of any series over a reading
+LOWEST = 0.02  # of the usual mean, for what is expected of a reading when a level is judged by it
 DOUBT = 0.2  # the relative error of an estimated reading, where nothing better is known
 
 
@@ -75,6 +76,8 @@ class Population:
         series = readings.series_of_readings()
         expected = self.mean_sums[readings.stop] - self.mean_sums[readings.start]
         expected = np.maximum(expected + self.shift_sums(readings), LEAST * np.abs(expected))
+        usual = float(self.mean.mean()) * (readings.stop - readings.start)
+        expected = np.maximum(expected, LOWEST * usual)
         if readings.estimated is not None:
             firm = np.where(readings.estimated, 0.0, readings.total)
             firm = np.maximum.reduceat(firm, readings.indptr[:-1]) > 0

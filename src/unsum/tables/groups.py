@@ -138,10 +138,18 @@ def _with_members(readings: Readings, groups: Mapping[str, list[str]]) -> Readin
     order = np.asarray(pc.sort_indices(names))
     counts = np.concatenate([np.diff(readings.indptr), np.zeros(len(others), np.int64)])[order]
     whole = np.tile(np.array([0, readings.n_periods], readings.active.dtype), (len(others), 1))
-    further = readings.further
+    further, also, moved = readings.further, readings.also, np.argsort(order)
+    if also is not None:
+        also = np.column_stack([moved[also[:, 0]], also[:, 1:]])
+        also = also[np.argsort(also[:, 0], kind="stable")]
+    bounded = readings.bounded
+    if bounded is not None:
+        bounded = np.concatenate([bounded, np.zeros((len(others), 2), np.bool_)])[order]
     return replace(
         readings,
-        further=None if further is None else further.move(np.argsort(order), len(names)),
+        also=also,
+        bounded=bounded,
+        further=None if further is None else further.move(moved, len(names)),
         names=names.take(pa.array(order)),
         indptr=np.concatenate([[0], np.cumsum(counts)]),
         active=np.concatenate([readings.active, whole])[order],

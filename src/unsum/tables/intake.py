@@ -91,6 +91,7 @@ def _close(ledger: Ledger, usable: Readings | None) -> Intake:
         ledger.stop(
             "empty-table",
             f"{source.label} holds no usable reading; the other findings say why.",
+            details=[item.sentence for item in ledger.items],
         )
     findings = ledger.close()
     if usable is not None:
@@ -194,7 +195,7 @@ def _assemble(
     ledger: Ledger,
 ) -> Readings | None:
     """Sort by series and time, judge the runs of each series, and build the arrays."""
-    active = judge_activity(rows, calendar, first, last, options, ledger)
+    active, bounded = judge_activity(rows, calendar, first, last, options, ledger)
     keep = np.flatnonzero(ledger.in_use)
     key = rows.series[keep].astype(np.int64) * (calendar.n_periods + 1) + first[keep]
     if (np.diff(key) < 0).any():
@@ -215,7 +216,7 @@ def _assemble(
     runs = judge_duplicates(runs, ledger)
     runs, rest = judge_overlaps(runs, options, ledger)
     rest = rest.join([guesses])
-    judge_runs(runs, rows.series, options, ledger)
+    judge_runs(runs, rest.series, rows.series, options, ledger)
     heads = np.flatnonzero(np.diff(runs.series, prepend=-1))
     present = runs.series[heads]
     if not len(present):
@@ -230,8 +231,14 @@ def _assemble(
         total=runs.total + 0.0,  # no negative zeros
         active=active[present],
         estimated=runs.estimated,
+        bounded=None if bounded is None else bounded[present],
     )
-    return readings if not len(rest.series) else replace(readings, further=_measure(rest, present))
+    if not len(rest.series):
+        return readings
+    firm = rest if rest.estimated is None else rest.take(~rest.estimated)
+    also = np.column_stack([np.searchsorted(present, firm.series), firm.start, firm.stop])
+    also = also[np.argsort(also[:, 0], kind="stable")]
+    return replace(readings, further=_measure(rest, present), also=also if len(also) else None)
 
 
 def _measure(rest: Runs, present: np.ndarray) -> Measures:

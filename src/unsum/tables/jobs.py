@@ -25,6 +25,7 @@ from unsum.tables.write import (
     write_set_aside,
     write_table,
 )
+from unsum.traits import FEWEST_TO_SHARE
 
 Watch = Callable[[str, int], AbstractContextManager[Callable[[int], None]]]
 Say = Callable[[str], None]
@@ -108,7 +109,7 @@ class Job:
         text = f"{found.rows_read:,} totals read = {found.rows_used:,} used + "
         text += f"{found.rows_set_aside:,} set aside; "
         missed = sum(abs(gap) for gap in gaps["gap"].to_pylist())
-        share = missed / (sum(gaps["total"].to_pylist()) or 1.0)
+        share = missed / (max(missed, sum(gaps["total"].to_pylist())) or 1.0)
         return [("groups", text + ("all met" if share <= TOLERANCE else f"missed by {share:.3%}"))]
 
     def _expectation(self) -> list[tuple[str, str]]:
@@ -218,6 +219,11 @@ def run_recover(
         say(f"reading {group_totals}")
         loads = _take_in_groups(readings, groups, group_totals, options)
         readings = loads.readings(drop_bad=drop_bad)
+    if outputs.profiles_only and len(readings.read) < FEWEST_TO_SHARE:
+        raise ParameterError(
+            f"what is learned from {len(readings.read)} series shows them; profiles are saved "
+            f"alone from {FEWEST_TO_SHARE} series on."
+        )
     read = time.perf_counter()
     announce_compilation(method, say)
     with watch("fitting", _n_steps(method, settings)) as step:
@@ -306,9 +312,9 @@ def _write(
 
 def _check_apart(outputs: list[Path], inputs: list[Path]) -> None:
     """No output over another, nor over what is read."""
-    names = [path.absolute() for path in outputs]
+    names = [path.resolve() for path in outputs]
     for i, name in enumerate(names):
         if name in names[:i]:
             raise ParameterError(f"{outputs[i]} is named for two outputs; choose another name.")
-        if name in [path.absolute() for path in inputs]:
+        if name in [path.resolve() for path in inputs]:
             raise ParameterError(f"{outputs[i]} is an input; write to another file.")

@@ -28,6 +28,11 @@ class Ledger:
         self._items: list[Finding] = []
 
     @property
+    def items(self) -> tuple[Finding, ...]:
+        """The findings so far."""
+        return tuple(self._items)
+
+    @property
     def in_use(self) -> np.ndarray:
         return self.reason < 0
 

@@ -318,10 +318,13 @@ def judge_activity(
     last: np.ndarray,
     options: Options,
     ledger: Ledger,
-) -> np.ndarray:
-    """The active periods of every series; readings are trimmed to them in place."""
+) -> tuple[np.ndarray, np.ndarray | None]:
+    """The active periods of every series, and whether they were given; readings are trimmed."""
     n_periods = calendar.n_periods
     active = np.tile(np.array([0, n_periods], np.int32), (len(rows.names), 1))
+    bounded = None
+    if rows.active_from is not None or rows.active_to is not None:
+        bounded = np.zeros(active.shape, np.bool_)
     for side, (role, column) in enumerate(
         (("active_from", rows.active_from), ("active_to", rows.active_to))
     ):
@@ -339,6 +342,8 @@ def judge_activity(
             ledger.add("adjusted", f"{role} moved to the nearest point of the grid.", where)
         series = rows.series[given]
         active[series, side] = edge
+        if bounded is not None:
+            bounded[series, side] = True
         conflict = np.isin(series, series[active[series, side] != edge])
         if conflict.any():
             active[series[conflict], side] = (0, n_periods)[side]
@@ -379,4 +384,4 @@ def judge_activity(
                 f"{count(len(trimmed), 'reading')} reaching outside the active time of its series.",
                 trimmed,
             )
-    return active
+    return active, bounded

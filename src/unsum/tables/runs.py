@@ -73,8 +73,11 @@ class Runs:
         return names
 
 
-def judge_runs(runs: Runs, series_of_rows: np.ndarray, options: Options, ledger: Ledger) -> None:
-    """Note what is worth knowing about disjoint readings."""
+def judge_runs(
+    runs: Runs, interleaved: np.ndarray, series_of_rows: np.ndarray, options: Options,
+    ledger: Ledger,
+) -> None:  # fmt: skip
+    """Note what is worth knowing about disjoint readings; some series have others beside them."""
     lost = np.setdiff1d(np.arange(len(runs.names)), runs.series)
     if len(lost):
         where = np.flatnonzero(np.isin(series_of_rows, lost))
@@ -85,7 +88,7 @@ def judge_runs(runs: Runs, series_of_rows: np.ndarray, options: Options, ledger:
             series=runs.series_names(lost),
         )
     if len(runs.series):
-        _judge_gaps(runs, options, ledger)
+        _judge_gaps(runs.take(~np.isin(runs.series, interleaved)), options, ledger)
         if options.with_totals:
             _judge_levels(runs, ledger)
         _judge_shapes(runs, ledger)

@@ -190,7 +190,7 @@ def _read_back(recovery: Recovery, path: Path, kind: str, layout: str) -> float:
         part = readings[first : first + len(values)]
         worst = max(worst, check_values(part, values))
         if recovery.readings.further is not None:
-            found = found + recovery.readings.further.binding().forward(values, first)
+            found = found + recovery.binding_further().forward(values, first)
     if recovery.readings.further is not None:
         recovery.check_further(np.asarray(found))
     return worst
