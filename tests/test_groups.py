@@ -194,3 +194,60 @@ def test_loads_of_one_series_are_like_readings_of_it():
     loads = loads_of(panel, {"one": [2]}, np.arange(0, 41))
     recovery = recover(readings, "even", groups={"one": [2]}, group_totals=loads)
     np.testing.assert_allclose(recovery.values[2], truth.values[2], atol=1e-8 * truth.values.max())
+
+
+def test_permuting_the_series_permutes_the_values():
+    truth, readings, groups = small_case(n_periods=28)
+    loads = loads_of(truth, groups, np.arange(29))
+    order = np.random.default_rng(0).permutation(8)
+    moved = Readings.from_arrays(
+        order[readings.series_of_readings()], readings.start, readings.stop, readings.total,
+        n_series=8, n_periods=28,
+    )  # fmt: skip
+    renamed = {group: [int(order[n]) for n in members] for group, members in groups.items()}
+    for method in ("denton", "panel"):
+        values = recover(readings, method, groups=groups, group_totals=loads).values
+        found = recover(moved, method, groups=renamed, group_totals=loads).values[order]
+        np.testing.assert_allclose(found, values, atol=1e-8 * values.max())
+
+
+def test_rows_of_the_totals_that_are_not_used_are_told_and_options_reach_them():
+    truth, readings, _ = small_case()
+    loads = loads_of(truth, {"all": range(8)}, np.arange(0, 31, 10))
+    loads.loc[1, "total"] = -1.0
+    found = readings.with_groups({"all": range(8)}, loads).findings
+    (told,) = [each for each in found if each.code == "negative-total"]
+    assert told.sentence.startswith("totals of groups: 1 row with a negative total")
+    inclusive = loads.assign(end=loads["end"] - 1, total=1.0)
+    known = readings.with_groups({"all": range(8)}, inclusive, end="inclusive")
+    assert known.further.stop.tolist() == [10, 20, 30]
+
+
+def test_a_zero_load_over_billed_series_is_a_gap_and_no_warning():
+    _, readings, _ = small_case()
+    loads = pd.DataFrame({"group": ["one"], "start": [0], "end": [30], "total": [0.0]})
+    recovery = recover(readings, "even", groups={"one": [0]}, group_totals=loads)
+    (finding,) = [each for each in recovery.findings if each.code == "total-gap"]
+    assert "inf" not in finding.sentence
+
+
+def test_groups_go_with_traits_and_with_a_rho_for_each_series():
+    truth, readings, groups = small_case()
+    loads = loads_of(truth, groups, np.arange(31))
+    traits = pd.DataFrame({"series": range(8), "area": np.arange(8.0)})
+    both = {"groups": groups, "group_totals": loads}
+    assert_met(recover(readings, "panel", traits=traits, **both), loads)
+    assert_met(recover(readings, "nmf-ar", rank=2, rho=np.full(8, 0.5), **both), loads)
+
+
+def test_members_without_readings_have_no_intervals_later_either():
+    truth, readings, groups = small_case()
+    known = readings.take(np.arange(7))
+    loads = loads_of(truth, groups, np.arange(31))
+    recovery = recover(known, "auto", groups=groups, group_totals=loads)
+    with pytest.raises(ParameterError, match="knows no intervals"):
+        recovery.with_interval(0.9)
+    with pytest.raises(ParameterError, match="no model to tell sources by"):
+        recovery.diagnosis()
+    with pytest.raises(ParameterError, match="some series have no readings of their own"):
+        recover(readings, "auto").apply(known.with_groups(groups, loads), interval=0.9)

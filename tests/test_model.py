@@ -191,3 +191,48 @@ def test_the_command_line_applies_a_model(tmp_path):
     refused = run("apply", "bills.csv", "new.csv", "-o", "x.csv")
     assert refused.returncode == 1
     assert "not a saved recovery or model" in refused.stderr
+
+
+def test_models_keep_the_active_times_of_new_series():
+    model = recover(aggregate(simulate_town(20).truth, Periodic(30)), "panel").model
+    table = pd.DataFrame(
+        {"series": ["n"] * 2, "start": ["2023-01-11", "2023-01-21"],
+         "end": ["2023-01-21", "2023-02-10"], "total": [10.0, 30.0],
+         "active_from": ["2023-01-11"] * 2, "active_to": ["2023-02-10"] * 2}
+    )  # fmt: skip
+    values = model.apply(table).values
+    assert not values[0, :10].any()
+    assert not values[0, 40:].any()
+    assert np.array_equal(model.apply(Readings.from_frame(table)).values, values)
+
+
+def test_what_few_series_share_is_not_given_away(tmp_path):
+    truth, frame = three_kinds(n_series=30, n_periods=60)
+    readings = aggregate(truth, Periodic(10))
+    with pytest.raises(ParameterError, match="learned from 4 series shows them"):
+        recover(readings[:4], "nmf").model.save(tmp_path / "m.unsum")
+    owners = frame.assign(owner=[f"owner {n // 10}" for n in range(30)])
+    owners.loc[0, "owner"] = "Ada"
+    recovery = recover(readings, "panel", traits=owners)
+    with pytest.raises(ParameterError, match="trait 'owner=Ada' has fewer than 5 series"):
+        recovery.save(tmp_path / "m.unsum", profiles_only=True)
+    applied = recover(readings).apply(readings[:2])
+    assert applied.model.learned_from["n_series"] == 30
+
+
+def test_kinds_that_a_model_does_not_know_are_refused():
+    truth, frame = three_kinds(n_series=30, n_periods=60)
+    readings = aggregate(truth, Periodic(10))
+    model = recover(readings, "panel", traits=frame).model
+    with pytest.raises(TableError, match="has 'castle' for 'kind'; the model was learned with"):
+        model.apply(readings, traits=frame.assign(kind="castle"))
+
+
+def test_series_where_profiles_are_near_zero_do_not_explode():
+    rng = np.random.default_rng(0)
+    shape = np.concatenate([np.ones(20), np.full(10, 1e-9), np.ones(20)])
+    truth = Panel.from_values(shape * rng.gamma(9, 1 / 9, (20, 50)))
+    new = Readings.from_arrays([0], [20], [30], [5.0], n_series=1, n_periods=50)
+    for method in ("nmf", "nmf-ar", "panel"):
+        values = recover(aggregate(truth, Periodic(10, offset=0)), method).apply(new).values
+        assert values.max() < 100

@@ -62,7 +62,7 @@ CATALOGUE: dict[str, tuple[Severity, str]] = {
     "solved-overlaps": ("note", "recovers series that meet all of them"),
     "total-gap": (
         "warning",
-        "recovers what comes nearest: the squares of the gaps sum to the least",
+        "recovers what comes nearest, in least squares",
     ),
     "no-own-reading": ("note", "recovers these series from the totals of their groups"),
     "adjusted": ("warning", "goes on with the adjusted value"),

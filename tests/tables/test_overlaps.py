@@ -93,3 +93,27 @@ def test_estimates_that_overlap_with_actual_readings_inform_but_do_not_bind():
     soft = recover(readings, "panel").values[0]
     assert 51.0 < soft[:30].sum() < 70.0
     assert soft[:60].sum() == pytest.approx(100.0)
+
+
+@pytest.mark.parametrize("ratio", [1e6, 1e15])
+def test_series_of_any_size_are_met_side_by_side(ratio):
+    rng = np.random.default_rng(0)
+    truth = rng.uniform(0.5, 2, (2, 40)) * np.array([[1.0], [ratio]])
+    spans = ((0, 10), (5, 17), (12, 30), (20, 40))
+    rows = [(n, a, b, truth[n, a:b].sum()) for n in range(2) for a, b in spans]
+    recovery = recover(read(frame(*rows)), "denton")
+    for n, start, end, total in rows:
+        assert recovery.values[n, start:end].sum() == pytest.approx(total, rel=1e-9)
+    assert not [finding for finding in recovery.findings if finding.code == "total-gap"]
+
+
+def test_readings_that_interleave_count_as_read():
+    table = frame(("a", 0, 15, 9.0), ("a", 10, 20, 8.0), ("a", 20, 38, 9.0), ("a", 30, 40, 7.0))
+    readings = read(table)
+    assert readings.further is not None
+    assert readings.covered().all()
+    assert "gap" not in readings.findings.codes
+    recovery = recover(readings, "even")
+    assert recovery.tails == 0
+    assert recovery.panel().covered.all()
+    assert readings[0:1].covered().all()
