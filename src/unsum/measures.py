@@ -126,6 +126,12 @@ class Measures:
                 length = int(last[i] - first[i])
                 yield int(owner[heads[i]]), int(first[i]), int(last[i]), total * length / size[i]
 
+    def intervals(self) -> np.ndarray:
+        """The pieces that are readings of one series, unweighted, on their own."""
+        pieces = np.bincount(self.measure, minlength=len(self))
+        plain = (pieces[self.measure] == 1) & (self.weight == 1) & self.own[self.measure]
+        return np.flatnonzero(plain & (np.diff(self.set_ptr)[self.piece_set] == 1))
+
     def join(self, other: Measures) -> Measures:
         """These and others of the same series."""
         arrays: dict[str, Any] = {

@@ -221,7 +221,7 @@ class Readings:
         if not (same and exact[0] and np.array_equal(calendar.edges[first : end + 1], own.edges)):
             raise ParameterError(
                 f"these readings are by {own.frequency.text!r} from {own.text(0)} to "
-                f"{own.text(own.n_periods)}, the model by {calendar.frequency.text!r} from "
+                f"{own.text(own.n_periods)}, the calendar by {calendar.frequency.text!r} from "
                 f"{calendar.text(0)} to {calendar.text(calendar.n_periods)}; read them with the "
                 "same freq and tz, within its dates."
             )
@@ -292,18 +292,37 @@ class Readings:
         return np.flatnonzero(np.diff(self.indptr))
 
     def to_arrow(self) -> pa.Table:
-        """The canonical table: series, start, end, total (and quality where it is known)."""
+        """The canonical table: series, start, end, total (and quality where it is known).
+
+        Readings that interleave with others are in it; totals of groups and registers are not.
+        """
         import pyarrow as pa
 
+        columns = [self.series_of_readings(), self.start, self.stop, self.total]
+        estimated = self.estimated
+        if self.further is not None and len(places := self.further.intervals()):
+            more = self.further
+            rows, owner = (
+                more.measure[places],
+                more.set_series[more.set_ptr[more.piece_set[places]]],
+            )
+            others = [owner, more.start[places], more.stop[places], more.total[rows]]
+            columns = [np.concatenate(each) for each in zip(columns, others, strict=True)]
+            soft = np.zeros(self.n_readings, np.bool_) if estimated is None else estimated
+            soft = np.concatenate([soft, more.estimated[rows]])
+            order = np.lexsort((columns[2], columns[1], columns[0]))
+            columns = [each[order] for each in columns]
+            estimated = soft[order] if soft.any() or estimated is not None else None
+        series, start, stop, total = columns
         table = {
-            "series": self.names.take(pa.array(self.series_of_readings())),
-            "start": self.calendar.label_edges(self.start),
-            "end": self.calendar.label_edges(self.stop),
-            "total": pa.array(self.total),
+            "series": self.names.take(pa.array(series)),
+            "start": self.calendar.label_edges(start),
+            "end": self.calendar.label_edges(stop),
+            "total": pa.array(total),
         }
-        if self.estimated is not None:
+        if estimated is not None:
             quality = pa.array(["actual", "estimated"])
-            table["quality"] = quality.take(pa.array(self.estimated.astype(np.int8)))
+            table["quality"] = quality.take(pa.array(estimated.astype(np.int8)))
         return pa.table(table)
 
     def to_frame(self, backend: str | None = None) -> Any:

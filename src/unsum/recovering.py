@@ -69,7 +69,10 @@ def recover(
     if readings.further is not None:
         places, pupils = choose_pupils(readings)
         if not pupils.n_series:
-            raise ParameterError("no series has readings or measures of its own to learn from.")
+            raise ParameterError(
+                "no series has readings or measures of its own to learn from; add some of at least "
+                "one series."
+            )
         learning = add_teachers(readings, pupils)
         chosen = _with_teachers(chosen, learning)
     fit = chosen.fit(learning, threads, progress)

@@ -117,3 +117,6 @@ def test_readings_that_interleave_count_as_read():
     assert recovery.tails == 0
     assert recovery.panel().covered.all()
     assert readings[0:1].covered().all()
+    again = read(readings.to_frame())
+    assert np.array_equal(again.to_frame()["total"], readings.to_frame()["total"])
+    assert len(readings.to_frame()) == 4
