@@ -21,10 +21,10 @@ _HOMES = {
     "UnsumError": "unsum.errors",
     "aggregate": "unsum.aggregation",
     "project_autocorrelation": "unsum.factorization.autocorrelation",
-    "check": "unsum.readings",
+    "check": "unsum.reading",
     "load": "unsum.saving",
     "read_panel": "unsum.tables.panels",
-    "read_readings": "unsum.readings",
+    "read_readings": "unsum.reading",
     "recover": "unsum.recovering",
 }
 
@@ -39,7 +39,8 @@ if TYPE_CHECKING:
     from unsum.linear import LinearReadings
     from unsum.model import Model
     from unsum.panel import Panel
-    from unsum.readings import Readings, check, read_readings
+    from unsum.reading import check, read_readings
+    from unsum.readings import Readings
     from unsum.recovering import recover
     from unsum.recovery import Recovery
     from unsum.saving import load

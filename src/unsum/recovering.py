@@ -13,7 +13,8 @@ from unsum.indicators import Indicators, make_indicators
 from unsum.joining import add_teachers, choose_pupils, inform_fit
 from unsum.linear import LinearReadings
 from unsum.methods import Method, Progress, make_method
-from unsum.readings import Readings, read_readings
+from unsum.reading import read_readings
+from unsum.readings import Readings
 from unsum.recovery import Recovery, require_interval, require_own_readings
 from unsum.traits import Traits, make_traits
 

@@ -8,7 +8,8 @@ import pytest
 
 from tests.tables.helpers import HEADER, assert_accounted, found, write
 from unsum.errors import ReadingsError, TableError
-from unsum.readings import Readings, check, read_readings
+from unsum.reading import check, read_readings
+from unsum.readings import Readings
 
 
 @pytest.mark.parametrize(

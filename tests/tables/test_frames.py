@@ -13,7 +13,8 @@ import pytest
 import unsum
 from tests.tables.helpers import HEADER, write
 from unsum.errors import ParameterError, ReadingsError, UnsumError
-from unsum.readings import Readings, read_readings
+from unsum.reading import read_readings
+from unsum.readings import Readings
 
 ROWS = {
     "series": ["b", "a", "a"],

@@ -10,7 +10,8 @@ from hypothesis import strategies as st
 from tests.tables.helpers import HEADER, assert_accounted, found, write
 from unsum.errors import ParameterError, ReadingsError
 from unsum.findings import CATALOGUE
-from unsum.readings import Readings, check, read_readings
+from unsum.reading import check, read_readings
+from unsum.readings import Readings
 
 
 def test_a_clean_table_has_no_findings(tmp_path):

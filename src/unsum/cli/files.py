@@ -45,6 +45,7 @@ from unsum.cli.options import (
     make_screen,
     options_of,
     scheme_of,
+    show_job,
     strength_of,
 )
 from unsum.errors import ParameterError
@@ -180,74 +181,7 @@ def recover(
         settings=settings, drop_bad=drop_bad, threads=threads, interval=interval, groups=groups,
         group_totals=group_totals, watch=screen.watch, say=screen.say,
     )  # fmt: skip
-    _show(job, "recover", screen, json=json)
-
-
-@app.command()
-def apply(
-    model: Annotated[Path, typer.Argument(help="What 'recover --save' kept.", show_default=False)],
-    file: FileArg,
-    out: OutOpt,
-    interval: IntervalOpt = None,
-    traits: Annotated[
-        str | None,
-        typer.Option(help="The traits of the new series, where the model was learned with some."),
-    ] = None,
-    inclusive_end: InclusiveOpt = False,
-    snap: SnapOpt = "error",
-    overlaps: OverlapsOpt = "error",
-    negatives: NegativesOpt = "aside",
-    true_up: TrueUpOpt = False,
-    drop_bad: DropOpt = False,
-    unbilled: UnbilledOpt = None,
-    wide: WideOpt = False,
-    series: SeriesOpt = "series",
-    start: StartOpt = "start",
-    end: EndOpt = "end",
-    total: TotalOpt = "total",
-    quality: QualityOpt = None,
-    active_from: ActiveFromOpt = None,
-    active_to: ActiveToOpt = None,
-    date_format: FormatOpt = None,
-    decimal: DecimalOpt = ".",
-    threads: ThreadsOpt = None,
-    json: JsonOpt = False,
-) -> None:
-    """New series, or new readings of known ones, on stored profiles, without learning again.
-
-    The step, the time zone and the dates are those of the model. Each series is recovered from its
-    rows in FILE and from what the model knows of all series, whoever else is in FILE.
-
-    Example: unsum apply bills.unsum newcomers.csv -o newcomers.parquet
-
-    Example: unsum apply bills.unsum newcomers.csv -o newcomers.csv --interval 0.9
-    """
-    from unsum.tables.jobs import Outputs, run_apply
-
-    columns = {
-        "series": series, "start": start, "end": end, "total": total, "quality": quality,
-        "active_from": active_from, "active_to": active_to,
-    }  # fmt: skip
-    screen = make_screen(json)
-    job = run_apply(
-        model, file, Outputs(out, wide, unbilled), drop_bad=drop_bad, threads=threads,
-        watch=screen.watch, say=screen.say, interval=interval, traits=traits,
-        end="inclusive" if inclusive_end else "exclusive", snap=snap, overlaps=overlaps,
-        negatives=negatives, true_up=true_up, date_format=date_format,
-        decimal=decimal, columns={role: name for role, name in columns.items() if name is not None},
-    )  # fmt: skip
-    _show(job, "apply", screen, json=json)
-
-
-def _show(job: Any, command: str, screen: Any, *, json: bool) -> None:
-    if json:
-        screen.print_json({"command": command, **job.to_dict()})
-        return
-    screen.findings(job.findings, dropped=True)
-    if job.groups is not None:
-        screen.findings(job.groups.findings, dropped=True)
-    screen.findings(job.adjustments, everything=job.groups is not None)
-    screen.facts(job.facts())
+    show_job(job, "recover", screen, json=json)
 
 
 @app.command()
@@ -358,76 +292,3 @@ def aggregate(
     else:
         screen.findings(found)
         screen.facts([("wrote", f"{out}: {readings!r}")])
-
-
-@app.command()
-def totals(
-    file: Annotated[
-        Path,
-        typer.Argument(
-            help="A table of fine series, or a recovery kept by 'recover --save'.",
-            show_default=False,
-        ),
-    ],
-    out: OutOpt,
-    rule: Annotated[str, typer.Option(help="MS, W, QS, YS, or any step: 7D, 6h.")] = "MS",
-    by: Annotated[
-        str | None,
-        typer.Option(help="Sums over series: 'all', or a table with columns series and group."),
-    ] = None,
-    interval: IntervalOpt = None,
-    freq: PanelFreqOpt = None,
-    tz: TzOpt = None,
-    time: TimeOpt = "time",
-    series: SeriesOpt = "series",
-    value: ValueOpt = "value",
-    decimal: DecimalOpt = ".",
-    json: JsonOpt = False,
-) -> None:
-    """Fine series to calendar months, weeks, quarters, or any longer step; or sums over series.
-
-    Intervals and sums over series need a recovery kept by 'unsum recover --save'.
-
-    Example: unsum totals daily.parquet -o months.csv --rule MS
-
-    Example: unsum totals bills.unsum -o portfolio.csv --rule MS --by all --interval 0.9
-    """
-    from unsum.saving import SUFFIX
-    from unsum.tables.write import write_table
-
-    if file.suffix == SUFFIX:
-        table, n_series = _totals_of_recovery(file, rule, by, interval)
-    else:
-        if by is not None or interval is not None:
-            raise ParameterError(
-                "--by and --interval need a recovery kept by 'unsum recover --save', a .unsum file."
-            )
-        from unsum.tables.panels import read_panel
-
-        panel = read_panel(
-            file, freq, tz=tz, time=time, series=series, value=value, decimal=decimal
-        )
-        table, n_series = panel.totals(rule), panel.n_series
-    write_table(table, out, file)
-    screen = make_screen(json)
-    if json:
-        screen.print_json({"command": "totals", "output": str(out), "rows": len(table)})
-    else:
-        screen.facts([("wrote", f"{out}: {len(table):,} totals of {n_series:,} series")])
-
-
-def _totals_of_recovery(
-    file: Path, rule: str, by: str | None, interval: float | None
-) -> tuple[Any, int]:
-    from unsum.model import Model
-    from unsum.saving import load
-    from unsum.tables.sums import read_groups
-
-    recovery = load(file)
-    if isinstance(recovery, Model):
-        raise ParameterError(f"{file} holds profiles only; apply it to readings: unsum apply.")
-    if interval is not None:
-        recovery = recovery.with_interval(interval)
-    groups = by if by in (None, "all") else read_groups(Path(str(by)))
-    table = recovery.totals(rule, by=groups, backend="pyarrow")
-    return table, recovery.readings.n_series

@@ -157,3 +157,15 @@ def make_screen(json: bool) -> Any:
     from unsum.screen import Screen
 
     return Screen(quiet=json)
+
+
+def show_job(job: Any, command: str, screen: Any, *, json: bool) -> None:
+    """What a job found and did."""
+    if json:
+        screen.print_json({"command": command, **job.to_dict()})
+        return
+    screen.findings(job.findings, dropped=True)
+    if job.groups is not None:
+        screen.findings(job.groups.findings, dropped=True)
+    screen.findings(job.adjustments, everything=job.groups is not None)
+    screen.facts(job.facts())
