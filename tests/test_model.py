@@ -220,6 +220,20 @@ def test_what_few_series_share_is_not_given_away(tmp_path):
     assert applied.model.learned_from["n_series"] == 30
 
 
+def test_models_that_groups_taught_serve_new_series():
+    town = simulate_town(60, seed=3).truth
+    readings = aggregate(town, Periodic(30))
+    names = town.names.to_pylist()
+    days = town.calendar.label_edges(slice(None)).to_pylist()
+    loads = pd.DataFrame({"group": "all", "start": days[:-1], "end": days[1:]})
+    loads["total"] = town.values.sum(axis=0)
+    recovery = recover(readings, "auto", groups={"all": names}, group_totals=loads)
+    assert "traits" not in recovery.candidates[0]["candidate"]
+    assert recovery.settings["traits"] is None
+    again = recovery.apply(readings[:5])
+    assert_exact(readings[:5], again.values)
+
+
 def test_kinds_that_a_model_does_not_know_are_refused():
     truth, frame = three_kinds(n_series=30, n_periods=60)
     readings = aggregate(truth, Periodic(10))

@@ -10,8 +10,10 @@ import numpy as np
 from unsum.engine import map_blocks
 from unsum.findings import MAX_DETAILS, Finding
 from unsum.measures import Measures
+from unsum.methods.nmf import levels
 from unsum.projection import Projected, project
 from unsum.readings import Readings
+from unsum.traits import Traits, add_size
 
 if TYPE_CHECKING:
     from unsum.intervals import Uncertainty
@@ -83,7 +85,7 @@ def add_teachers(readings: Readings, pupils: Readings) -> Readings:
     if measures is None or not (teachers := measures.groups()):
         return pupils
     counts = np.array([len(start) for _, start, _, _ in teachers])
-    names = [f"group {name}" for name, *_ in teachers]
+    names = [f"\x1fgroup {measures.set_names[place]}" for place, *_ in teachers]
     active = np.tile(np.array([0, pupils.n_periods], pupils.active.dtype), (len(teachers), 1))
     estimated = pupils.estimated
     if estimated is not None:
@@ -99,6 +101,27 @@ def add_teachers(readings: Readings, pupils: Readings) -> Readings:
         estimated=estimated,
         n_teachers=len(teachers),
     )
+
+
+def teach_traits(
+    traits: Traits | None, readings: Readings, places: np.ndarray, learning: Readings
+) -> Traits:
+    """The traits of pupils, with their size, and of teachers: those of members, by their levels.
+
+    A group whose load is that of a few large members has the shape of large series, not of all.
+    """
+    assert readings.further is not None
+    pupils = learning[: len(places)]
+    level = levels(pupils)
+    sized = add_size(traits, pupils.names, level)
+    rows = sized.rows(pupils.names)
+    mixtures = np.zeros((learning.n_teachers, rows.shape[1]))
+    for row, (place, *_) in zip(mixtures, readings.further.groups(), strict=True):
+        members = readings.further.set_series[slice(*readings.further.set_ptr[place : place + 2])]
+        own = np.flatnonzero(np.isin(places, members))
+        if level[own].any():
+            row[:] = level[own] @ rows[own] / level[own].sum()
+    return sized.with_rows(learning.names[len(places) :].to_pylist(), mixtures)
 
 
 def inform_fit(

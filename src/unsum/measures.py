@@ -92,8 +92,8 @@ class Measures:
         sets = csr_array((ones, (self.piece_set, self.measure)), shape=(self.n_sets, len(self)))
         return (self.members.T @ sets).tocsr()
 
-    def groups(self) -> list[tuple[str, np.ndarray, np.ndarray, np.ndarray]]:
-        """Sets of several series with their disjoint totals: name, start, stop, total."""
+    def groups(self) -> list[tuple[int, np.ndarray, np.ndarray, np.ndarray]]:
+        """Sets of several series with their disjoint totals: the set, start, stop, total."""
         pieces = np.bincount(self.measure, minlength=len(self))
         plain = (pieces[self.measure] == 1) & (self.weight == 1) & ~self.estimated[self.measure]
         plain &= np.diff(self.set_ptr)[self.piece_set] > 1
@@ -103,7 +103,7 @@ class Measures:
             own = own[np.argsort(self.start[own], kind="stable")]
             start, stop, total = self.start[own], self.stop[own], self.total[self.measure[own]]
             if (start[1:] >= stop[:-1]).all() and total.any():
-                found.append((self.set_names[place], start, stop, total))
+                found.append((int(place), start, stop, total))
         return found
 
     def spans(self) -> Iterator[tuple[int, int, int, float]]:

@@ -14,9 +14,10 @@ from unsum.errors import ParameterError
 from unsum.joining import choose_pupils, inform_fit
 from unsum.linear import LinearReadings
 from unsum.methods import Fit
+from unsum.methods.nmf import levels
 from unsum.readings import Readings
 from unsum.recovery import Recovery, require_interval, require_own_readings
-from unsum.traits import FEWEST_TO_SHARE, Traits
+from unsum.traits import FEWEST_TO_SHARE, Traits, add_size
 
 if TYPE_CHECKING:
     from unsum.intervals import Uncertainty
@@ -61,7 +62,7 @@ class Model:
 
     @property
     def traits(self) -> Traits | None:
-        """Which traits of series the model was learned with, if any."""
+        """What the model knows about traits of series, if anything."""
         traits: Traits | None = getattr(self.fit, "traits", None)
         if traits is None and self.uncertainty is not None:
             traits = self.uncertainty.doubtful.population.traits
@@ -98,10 +99,10 @@ class Model:
                     "'auto', or with 'panel' and an interval."
                 )
         placed = self._place(readings)
+        places, pupils = choose_pupils(placed)
         if interval is not None:
             require_own_readings(placed)
-        known = self._read_traits(traits)
-        places, pupils = choose_pupils(placed)
+        known = self._read_traits(traits, pupils)
         fit = self.fit.apply(pupils, known, threads)
         uncertainty = None
         if self.uncertainty is not None:
@@ -131,17 +132,19 @@ class Model:
         source = Path(readings) if isinstance(readings, str) else readings
         return take_in(source, Options.on(self.calendar)).readings(drop_bad=False)
 
-    def _read_traits(self, source: Any) -> Traits | None:
-        if self.traits is None:
-            if source is not None:
-                raise ParameterError("this model was learned without traits; give none.")
-            return None
-        if source is None:
+    def _read_traits(self, source: Any, pupils: Readings) -> Traits | None:
+        given = None if self.traits is None else self.traits.without_size()
+        if given is None and source is not None:
+            raise ParameterError("this model was learned without traits; give none.")
+        if given is not None and source is None:
             raise ParameterError(
-                f"this model was learned with traits ({', '.join(self.traits.columns)}); give "
+                f"this model was learned with traits ({', '.join(given.columns)}); give "
                 "those of the new series: traits=..., or --traits on the command line."
             )
-        return self.traits.read(source)
+        read = None if given is None else given.read(source)
+        if self.traits is None or not self.traits.sized:
+            return read
+        return add_size(read, pupils.names, levels(pupils), self.traits)
 
     def save(self, path: str | Path) -> None:
         """Write the model to a file that `unsum.load` reads; no pickle."""

@@ -10,9 +10,10 @@ import numpy as np
 
 from unsum.errors import ParameterError
 from unsum.indicators import Indicators, make_indicators
-from unsum.joining import add_teachers, choose_pupils, inform_fit
+from unsum.joining import add_teachers, choose_pupils, inform_fit, teach_traits
 from unsum.linear import LinearReadings
 from unsum.methods import Method, Progress, make_method
+from unsum.methods.panel import MAX_PERIODS
 from unsum.reading import read_readings
 from unsum.readings import Readings
 from unsum.recovery import Recovery, require_interval, require_own_readings
@@ -65,7 +66,7 @@ def recover(
     if interval is not None:
         require_interval(interval)
         _require_series(readings)
-    traits = getattr(chosen, "traits", None)
+    traits, settings = getattr(chosen, "traits", None), _describe(chosen)
     pupils = learning = readings
     if readings.further is not None:
         places, pupils = choose_pupils(readings)
@@ -75,7 +76,7 @@ def recover(
                 "one series."
             )
         learning = add_teachers(readings, pupils)
-        chosen = _with_teachers(chosen, learning)
+        chosen = _with_teachers(chosen, readings, places, learning)
     fit = chosen.fit(learning, threads, progress)
     uncertainty = getattr(fit, "uncertainty", None)
     if interval is not None and uncertainty is None:
@@ -88,7 +89,7 @@ def recover(
         readings=readings,
         method=getattr(fit, "method", chosen.name),
         why=getattr(fit, "why", "as asked"),
-        settings=_describe(chosen),
+        settings=settings,
         fit=fit,
         threads=threads,
         interval=interval,
@@ -108,12 +109,13 @@ def _with_sides(method: Method, readings: Readings) -> Method:
     return chosen
 
 
-def _with_teachers(method: Method, learning: Readings) -> Method:
-    """The method, knowing that nothing is known about groups that teach."""
+def _with_teachers(
+    method: Method, readings: Readings, places: np.ndarray, learning: Readings
+) -> Method:
+    """The method, knowing what there is to know about groups that teach."""
     made: Any = method
-    if learning.n_teachers and getattr(method, "traits", None) is not None:
-        names = learning.names[-learning.n_teachers :].to_pylist()
-        made = replace(made, traits=made.traits.with_average(names))
+    if learning.n_teachers and hasattr(method, "traits") and readings.n_periods <= MAX_PERIODS:
+        made = replace(made, traits=teach_traits(made.traits, readings, places, learning))
     rho = getattr(method, "rho", None)
     if learning.n_teachers and isinstance(rho, list | tuple | np.ndarray) and np.ndim(rho) == 1:
         made = replace(made, rho=np.append(rho, np.full(learning.n_teachers, np.mean(rho))))

@@ -32,6 +32,7 @@ class Traits:
     spread: np.ndarray
     kinds: dict[str, tuple[str, ...]]  # of the columns that have kinds
     rare: tuple[str, ...]  # kinds of fewer series than may be shared
+    sized: bool = False  # whether the last column is the logarithm of the level of a series
 
     def __repr__(self) -> str:
         return f"Traits({', '.join(self.columns)})"
@@ -47,12 +48,27 @@ class Traits:
             )
         return np.asarray(self.values[np.asarray(places)])
 
-    def with_average(self, names: Sequence[str]) -> Traits:
-        """The same with more series, of which nothing is known."""
-        nothing = np.zeros((len(names), len(self.columns)))
+    def with_rows(self, names: Sequence[str], values: np.ndarray) -> Traits:
+        """The same with more series."""
+        series = pa.concat_arrays([self.series, pa.array(names, pa.string())])
+        return replace(self, series=series, values=np.concatenate([self.values, values]))
+
+    def without_size(self) -> Traits | None:
+        """What was given by the user."""
+        if not self.sized:
+            return self
+        if len(self.columns) == 1:
+            return None
         return replace(
-            self, series=pa.concat_arrays([self.series, pa.array(names, pa.string())]),
-            values=np.concatenate([self.values, nothing]),
+            self, columns=self.columns[:-1], values=self.values[:, :-1], centre=self.centre[:-1],
+            spread=self.spread[:-1], sized=False,
+        )  # fmt: skip
+
+    def only_size(self) -> Traits:
+        """The size alone."""
+        return replace(
+            self, columns=self.columns[-1:], values=self.values[:, -1:], centre=self.centre[-1:],
+            spread=self.spread[-1:], kinds={}, rare=(),
         )  # fmt: skip
 
     def others(self, names: Any) -> pa.Array:
@@ -88,6 +104,34 @@ class Traits:
             columns.append(np.array(cells) == kind)
         values = (np.column_stack(columns) - self.centre) / self.spread
         return replace(self, series=series, values=values)
+
+
+def add_size(
+    traits: Traits | None, names: pa.Array, levels: np.ndarray, like: Traits | None = None
+) -> Traits:
+    """Traits with the size of series as one more, by their levels, in units of others or their own.
+
+    Series of different sizes are often of different kinds.
+    """
+    known = levels > 0
+    logs = np.log(np.where(known, levels, 1.0))
+    centre, spread = logs[known].mean() if known.any() else 0.0, logs[known].std()
+    if like is not None:
+        centre, spread = like.centre[-1], like.spread[-1]
+    spread = spread if spread > 0 else 1.0
+    size = np.where(known, (logs - centre) / spread, 0.0)[:, None]
+    series = names.cast(pa.string())
+    if traits is None:
+        return Traits(
+            series, ("size",), size, np.array([centre]), np.array([spread]), {}, (), sized=True
+        )
+    places = np.asarray(pc.fill_null(pc.index_in(traits.series, value_set=series), -1))
+    column = np.where(places[:, None] >= 0, size[places], 0.0)
+    return replace(
+        traits, columns=(*traits.columns, "size"), values=np.hstack([traits.values, column]),
+        centre=np.append(traits.centre, centre), spread=np.append(traits.spread, spread),
+        sized=True,
+    )  # fmt: skip
 
 
 def make_traits(source: Any) -> Traits:

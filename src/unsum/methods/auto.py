@@ -110,13 +110,15 @@ class Auto:
             model = PanelModel(steps=TRIAL_STEPS, seed=self.seed)
             return [*methods, ("panel", model)]
         sides: dict[str, dict[str, Any]] = {"": {}}
+        sized = isinstance(self.traits, Traits) and self.traits.sized
+        if sized:  # of groups, which teach
+            sides = {"": {"traits": self.traits.only_size()}}
         for name in ("traits", "indicators"):
-            if getattr(self, name) is not None:
-                more = {
-                    f"{label}, {name}": side | {name: getattr(self, name)}
-                    for label, side in sides.items()
-                }
-                sides |= more
+            given = getattr(self, name)
+            if given is None or (name == "traits" and sized and len(given.columns) == 1):
+                continue
+            more = {f"{label}, {name}": side | {name: given} for label, side in sides.items()}
+            sides |= more
         methods += [
             (
                 f"panel (shrinkage {value}{label})",
