@@ -6,7 +6,8 @@ from unsum.aggregation import AtRandom, Periodic
 from unsum.experiments.compare import compare, measure_recovery
 from unsum.experiments.town import N_DAYS, simulate_town
 from unsum.panel import Panel
-from unsum.readings import Readings, check
+from unsum.reading import check
+from unsum.readings import Readings
 from unsum.recovering import recover
 
 
