@@ -8,7 +8,8 @@ import pytest
 
 from tests.tables.helpers import HEADER, found, write
 from unsum.errors import ParameterError, ReadingsError
-from unsum.readings import Readings, check, read_readings
+from unsum.reading import check, read_readings
+from unsum.readings import Readings
 
 
 def test_inclusive_ends(tmp_path):
