@@ -104,20 +104,19 @@ def add_teachers(readings: Readings, pupils: Readings) -> Readings:
 
 
 def teach_traits(
-    traits: Traits | None, readings: Readings, places: np.ndarray, learning: Readings
+    traits: Traits | None, measures: Measures, places: np.ndarray, learning: Readings
 ) -> Traits:
     """The traits of pupils, with their size, and of teachers: those of members, by their levels.
 
     A group whose load is that of a few large members has the shape of large series, not of all.
     """
-    assert readings.further is not None
     pupils = learning[: len(places)]
     level = levels(pupils)
     sized = add_size(traits, pupils.names, level)
     rows = sized.rows(pupils.names)
     mixtures = np.zeros((learning.n_teachers, rows.shape[1]))
-    for row, (place, *_) in zip(mixtures, readings.further.groups(), strict=True):
-        members = readings.further.set_series[slice(*readings.further.set_ptr[place : place + 2])]
+    for row, (place, *_) in zip(mixtures, measures.groups(), strict=True):
+        members = measures.set_series[measures.set_ptr[place] : measures.set_ptr[place + 1]]
         own = np.flatnonzero(np.isin(places, members))
         if level[own].any():
             row[:] = level[own] @ rows[own] / level[own].sum()
@@ -183,9 +182,9 @@ def _guess_others(places: np.ndarray, measures: Measures, values: np.ndarray) ->
 
 def gaps_finding(measures: Measures, found: Projected) -> tuple[Finding, ...]:
     """Which totals could not be met together with the readings, and by how much they are missed."""
-    if found.met:
-        return ()
     missed = np.flatnonzero(np.abs(found.gaps) > 1e-9 * measures.total)
+    if found.met or not len(missed):
+        return ()
     largest = missed[np.argsort(-np.abs(found.gaps[missed]), kind="stable")]
     size = max(float(measures.total.sum()), float(np.abs(found.gaps).sum()))
     share = float(np.abs(found.gaps).sum()) / size

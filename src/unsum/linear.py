@@ -80,7 +80,7 @@ class LinearReadings:
 
     def _check(self) -> None:
         shape = (len(self.total), self.n_series * self.n_periods)
-        if self.total.ndim != 1 or self.matrix.shape != shape:
+        if self.matrix.shape != shape:
             raise ParameterError(
                 f"the matrix must have a row for each of {len(self.total)} totals and a column for "
                 f"each of {self.n_series} x {self.n_periods} values; its shape is "

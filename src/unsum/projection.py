@@ -6,7 +6,7 @@ The readings are met whatever the prices of the measures; the prices are found b
 on the concave dual, with conjugate gradients. Each round stays near the prices of the last
 (Rockafellar's proximal method of multipliers): where the measures can be met, prices settle and
 gaps go to zero; where they cannot, prices grow along a direction that proves it, and gaps go to
-those whose sum of squares is least.
+those whose weighted sum of squares is least.
 """
 
 from __future__ import annotations

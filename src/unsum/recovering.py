@@ -12,8 +12,9 @@ from unsum.errors import ParameterError
 from unsum.indicators import Indicators, make_indicators
 from unsum.joining import add_teachers, choose_pupils, inform_fit, teach_traits
 from unsum.linear import LinearReadings
+from unsum.measures import Measures
 from unsum.methods import Method, Progress, make_method
-from unsum.methods.panel import MAX_PERIODS
+from unsum.methods.panel import MAX_PERIODS, PanelFit, PanelModel
 from unsum.reading import read_readings
 from unsum.readings import Readings
 from unsum.recovery import Recovery, require_interval, require_own_readings
@@ -76,7 +77,7 @@ def recover(
                 "one series."
             )
         learning = add_teachers(readings, pupils)
-        chosen = _with_teachers(chosen, readings, places, learning)
+        chosen = _with_teachers(chosen, readings.further, places, learning)
     fit = chosen.fit(learning, threads, progress)
     uncertainty = getattr(fit, "uncertainty", None)
     if interval is not None and uncertainty is None:
@@ -110,12 +111,12 @@ def _with_sides(method: Method, readings: Readings) -> Method:
 
 
 def _with_teachers(
-    method: Method, readings: Readings, places: np.ndarray, learning: Readings
+    method: Method, measures: Measures, places: np.ndarray, learning: Readings
 ) -> Method:
     """The method, knowing what there is to know about groups that teach."""
     made: Any = method
-    if learning.n_teachers and hasattr(method, "traits") and readings.n_periods <= MAX_PERIODS:
-        made = replace(made, traits=teach_traits(made.traits, readings, places, learning))
+    if learning.n_teachers and hasattr(method, "traits") and learning.n_periods <= MAX_PERIODS:
+        made = replace(made, traits=teach_traits(made.traits, measures, places, learning))
     rho = getattr(method, "rho", None)
     if learning.n_teachers and isinstance(rho, list | tuple | np.ndarray) and np.ndim(rho) == 1:
         made = replace(made, rho=np.append(rho, np.full(learning.n_teachers, np.mean(rho))))
@@ -149,7 +150,6 @@ def _require_series(readings: Readings) -> None:
 
 def _assess(readings: Readings, method: Method, fit: Any, threads: int | None) -> Any:
     from unsum.intervals import assess_panel
-    from unsum.methods.panel import MAX_PERIODS, PanelFit, PanelModel
 
     if readings.n_periods > MAX_PERIODS:
         raise ParameterError(

@@ -153,7 +153,7 @@ class Recovery:
         """Readings among the further measures bind as the others do."""
         measures, joined = self.binding_further(), self._joined
         missed = measures.own & (np.abs(joined.gaps) > TOLERANCE * measures.total)
-        if missed.any() and not joined.met:
+        if missed.any():
             worst = int(np.argmax(np.where(missed, np.abs(joined.gaps), 0.0)))
             raise UnsumError(
                 f"{measures.labels[worst]}: the total {measures.total[worst]:g} is missed by "
@@ -183,8 +183,6 @@ class Recovery:
 
         from unsum.tables.frames import to_native
 
-        if self.readings.further is None:
-            raise ParameterError("these readings have no totals beyond single series.")
         binding, gaps = self.binding_further(), self._joined.gaps
         columns = {"total": binding.total, "recovered": binding.total - gaps, "gap": gaps}
         table = pa.table({"label": list(binding.labels), **columns})
@@ -200,7 +198,8 @@ class Recovery:
         Estimates among them inform some methods; for the others, those of groups bind.
         """
         measures = self.readings.further
-        assert measures is not None
+        if measures is None:
+            raise ParameterError("these readings have no totals beyond single series.")
         if getattr(self.fit, "soft", False):
             return measures.binding()
         return measures.keep(~(measures.estimated & measures.own))

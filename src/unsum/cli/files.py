@@ -41,6 +41,7 @@ from unsum.cli.options import (
     UnbilledOpt,
     ValueOpt,
     WideOpt,
+    columns_of,
     lags_of,
     make_screen,
     options_of,
@@ -159,10 +160,10 @@ def recover(
     """
     from unsum.tables.jobs import Outputs, run_recover
 
-    columns = {
-        "series": series, "start": start, "end": end, "total": total, "quality": quality,
-        "active_from": active_from, "active_to": active_to,
-    }  # fmt: skip
+    columns = columns_of(
+        series=series, start=start, end=end, total=total, quality=quality,
+        active_from=active_from, active_to=active_to,
+    )  # fmt: skip
     options = options_of(
         freq, tz, inclusive_end, snap, from_, to, columns, date_format, decimal, overlaps=overlaps,
         negatives=negatives, true_up=true_up,
@@ -215,10 +216,10 @@ def check(
     """
     from unsum.tables.intake import take_in
 
-    columns = {
-        "series": series, "start": start, "end": end, "total": total, "quality": quality,
-        "active_from": active_from, "active_to": active_to,
-    }  # fmt: skip
+    columns = columns_of(
+        series=series, start=start, end=end, total=total, quality=quality,
+        active_from=active_from, active_to=active_to,
+    )  # fmt: skip
     options = options_of(
         freq, tz, inclusive_end, snap, from_, to, columns, date_format, decimal, overlaps=overlaps,
         negatives=negatives, true_up=true_up,

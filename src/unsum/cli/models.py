@@ -35,6 +35,7 @@ from unsum.cli.options import (
     UnbilledOpt,
     ValueOpt,
     WideOpt,
+    columns_of,
     make_screen,
     show_job,
 )
@@ -155,16 +156,16 @@ def apply(
     """
     from unsum.tables.jobs import Outputs, run_apply
 
-    columns = {
-        "series": series, "start": start, "end": end, "total": total, "quality": quality,
-        "active_from": active_from, "active_to": active_to,
-    }  # fmt: skip
+    columns = columns_of(
+        series=series, start=start, end=end, total=total, quality=quality,
+        active_from=active_from, active_to=active_to,
+    )  # fmt: skip
     screen = make_screen(json)
     job = run_apply(
         model, file, Outputs(out, wide, unbilled), drop_bad=drop_bad, threads=threads,
         watch=screen.watch, say=screen.say, interval=interval, traits=traits,
         end="inclusive" if inclusive_end else "exclusive", snap=snap, overlaps=overlaps,
         negatives=negatives, true_up=true_up, date_format=date_format,
-        decimal=decimal, columns={role: name for role, name in columns.items() if name is not None},
+        decimal=decimal, columns=columns,
     )  # fmt: skip
     show_job(job, "apply", screen, json=json)

@@ -80,6 +80,11 @@ EndsOpt = Annotated[
 ]
 
 
+def columns_of(**columns: str | None) -> dict[str, str]:
+    """The columns that have a name, by their roles."""
+    return {role: name for role, name in columns.items() if name is not None}
+
+
 def options_of(
     freq: str,
     tz: str | None,
@@ -87,7 +92,7 @@ def options_of(
     snap: str,
     from_: str | None,
     to: str | None,
-    columns: dict[str, str | None],
+    columns: dict[str, str],
     date_format: str | None,
     decimal: str,
     **more: Any,
@@ -102,7 +107,7 @@ def options_of(
         snap=snap,
         range_start=integer_of("--from", from_) if number else from_,
         range_end=integer_of("--to", to) if number else to,
-        columns={role: name for role, name in columns.items() if name is not None},
+        columns=columns,
         date_format=date_format,
         decimal=decimal,
         **more,
