@@ -80,6 +80,18 @@ def test_any_nonnegative_weights_are_met(method, seed):
     assert "LinearReadings(60 readings of 7 series over 20 periods)" in repr(linear)
 
 
+@every_method
+def test_rows_that_all_mix_series_are_met_too(method):
+    truth = np.random.default_rng(5).gamma(2.0, 1.0, (4, 12))
+    rows = np.zeros((12, 4, 12))
+    for t in range(12):
+        rows[t, :, t] = 1.0 + np.arange(4) / 4
+    matrix = rows.reshape(12, 48)
+    total = matrix @ truth.ravel()
+    values = recover(LinearReadings(matrix, total, n_series=4, n_periods=12), method).values
+    np.testing.assert_allclose(matrix @ values.ravel(), total, rtol=1e-9)
+
+
 def test_chosen_periods_of_low_rank_series_are_enough_to_learn_from():
     rng = np.random.default_rng(3)
     time = np.arange(60)

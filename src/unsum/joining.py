@@ -63,7 +63,8 @@ def _stand_ins(readings: Readings) -> dict[int, list[tuple[int, int, float]]]:
     found: dict[int, list[tuple[int, int, float]]] = {}
     if measures is None or len(readings.read) == readings.n_series:
         return {}
-    for n, low, high, total in measures.spans():
+    alone = list(measures.spans())
+    for n, low, high, total in alone if alone or len(readings.read) else measures.shares():
         if readings.indptr[n] == readings.indptr[n + 1]:
             intervals = found.setdefault(n, [])
             if not intervals or low >= intervals[-1][1]:

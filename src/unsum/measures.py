@@ -126,6 +126,17 @@ class Measures:
                 length = int(last[i] - first[i])
                 yield int(owner[heads[i]]), int(first[i]), int(last[i]), total * length / size[i]
 
+    def shares(self) -> Iterator[tuple[int, int, int, float]]:
+        """The same for measures of several series, each of which gets its part of every piece."""
+        sizes = self.weight * (self.stop - self.start) * np.diff(self.set_ptr)[self.piece_set]
+        rate = self.total / np.bincount(self.measure, sizes, len(self))
+        for i in np.argsort(self.stop, kind="stable"):
+            total = float(rate[self.measure[i]] * (self.stop[i] - self.start[i]))
+            for n in self.set_series[
+                slice(*self.set_ptr[self.piece_set[i] : self.piece_set[i] + 2])
+            ]:
+                yield int(n), int(self.start[i]), int(self.stop[i]), total
+
     def intervals(self) -> np.ndarray:
         """The pieces that are readings of one series, unweighted, on their own."""
         pieces = np.bincount(self.measure, minlength=len(self))
