@@ -112,7 +112,6 @@ def fit_weights(
     W: np.ndarray,
     H: np.ndarray,
     *,
-    make: Callable[[slice, np.ndarray], Block] | None = None,
     steps: int,
     n_inner: int = 3,
     threads: int | None = None,
@@ -122,12 +121,8 @@ def fit_weights(
     Every series goes its own way, whatever others there are.
     """
     H = np.ascontiguousarray(H, dtype=np.float64).copy()
-    if make is None:
-
-        def make(own: slice, weights: np.ndarray) -> Block:
-            return make_chunk(readings[own], scale[own], weights)
-
-    chunks = [make(slice(*own), H[slice(*own)]) for own in chunk_bounds(readings)]
+    parts = [slice(*own) for own in chunk_bounds(readings)]
+    chunks = [make_chunk(readings[own], scale[own], H[own]) for own in parts]
     with threadpool_limits(1, user_api="blas"), ThreadPoolExecutor(count_threads(threads)) as pool:
         descent = Descent(chunks, W, H, stretch(readings), "hals", n_inner, pool)
         for _ in range(steps):

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 DEFAULT_RANK = 5
 WARM = 3
 LOWEST = 0.02  # of the usual model, for what is expected of the readings of a new series
-APPLY_STEPS = 10  # updates of the weights of new series
+APPLY_STEPS = 20  # updates of the weights of new series
 
 
 @dataclass(frozen=True)
@@ -138,14 +138,9 @@ class NMFFit:
 
     def apply(self, readings: Readings, traits: Traits | None, threads: int | None) -> Self:  # noqa: ARG002
         """Weights that begin as usual, at the level of each series, and go towards its readings."""
-        scale = levels(readings)
-        return replace(self, scale=scale, H=self._weights(readings, scale, threads))
-
-    def _weights(
-        self, readings: Readings, scale: np.ndarray, threads: int | None, **more: Any
-    ) -> np.ndarray:
         from unsum.factorization.loop import fit_weights
 
+        scale = levels(readings)
         shape = np.concatenate([[0.0], np.cumsum(self.W @ self.usual)])
         expected = np.add.reduceat(
             shape[readings.stop] - shape[readings.start], readings.indptr[:-1]
@@ -153,10 +148,9 @@ class NMFFit:
         length = np.add.reduceat(readings.stop - readings.start, readings.indptr[:-1])
         lowest = max(LOWEST * float(np.mean(self.W @ self.usual)), 1e-12)
         level = np.where(scale > 0, length / np.maximum(expected, lowest * length), 0.0)
-        return fit_weights(
-            readings, scale, self.W, level[:, None] * self.usual, steps=APPLY_STEPS,
-            threads=threads, **more,
-        )  # fmt: skip
+        usual = level[:, None] * self.usual
+        H = fit_weights(readings, scale, self.W, usual, steps=APPLY_STEPS, threads=threads)
+        return replace(self, scale=scale, H=H)
 
 
 def usual_weights(H: np.ndarray, scale: np.ndarray) -> np.ndarray:

@@ -17,7 +17,7 @@ from unsum.factorization.autocorrelation import (
 )
 from unsum.findings import Finding
 from unsum.methods import Fit, Progress
-from unsum.methods.nmf import NMF, NMFFit, levels, usual_weights
+from unsum.methods.nmf import NMF, NMFFit, usual_weights
 from unsum.panel import Panel
 from unsum.readings import Readings
 from unsum.traits import Traits
@@ -121,27 +121,17 @@ class NMFARFit(NMFFit):
     def forget(self) -> Self:
         return replace(super().forget(), findings=())
 
-    def apply(self, readings: Readings, traits: Traits | None, threads: int | None) -> Self:  # noqa: ARG002
-        """As for profiles alone, with the pull given, or that of each series on its own."""
-        from unsum.factorization.chunk_ar import AutocorrelatedChunk
+    def apply(self, readings: Readings, traits: Traits | None, threads: int | None) -> Self:
+        """Weights as for profiles alone; the pull, given or each series' own, shapes the values.
 
-        scale = levels(readings)
+        Weights of Algorithm 2 would cost a V step each time, and move values by less than 1e-3.
+        """
         rho, _ = choose_rho(self.given_rho, readings, self.lags)
         strength = choose_strength(None, rho, readings.n_periods, self.lags)
         if self.given_strength is not None:
             room = largest_autocorrelation(readings.n_periods, self.lags) - rho
             strength = np.minimum(self.given_strength, HALF / (2 * room))
-
-        def make(own: slice, weights: np.ndarray) -> AutocorrelatedChunk:
-            return AutocorrelatedChunk(
-                readings[own], scale[own], weights, self.lags, rho[own], strength[own],
-                switch=self.switch,
-            )  # fmt: skip
-
-        return replace(
-            self, scale=scale, H=self._weights(readings, scale, threads, make=make), rho=rho,
-            strength=strength,
-        )  # fmt: skip
+        return replace(super().apply(readings, traits, threads), rho=rho, strength=strength)
 
 
 def choose_rho(

@@ -125,7 +125,8 @@ def _judge_totals(rows: Rows, blank: np.ndarray, ledger: Ledger, *, net: bool) -
         ledger.add(
             "negative-total",
             f"{count(len(where), 'row')} with a negative total (a credit or correction); "
-            "negatives='net' (--negatives net) nets them with what they correct.",
+            "negatives='net' (--negatives net) nets them with what they correct, true_up=True "
+            "(--true-up) takes them with the estimates before.",
             where,
             details=(
                 f"row {ledger.row(i)}: series {rows.name(i)!r}, total {rows.total[i]:g}"
