@@ -20,6 +20,7 @@ from unsum.readings import Readings
 
 if TYPE_CHECKING:
     import pyarrow as pa
+    from matplotlib.figure import Figure
 
     from unsum.intervals import Bounds, Uncertainty
     from unsum.measures import Measures
@@ -259,6 +260,36 @@ class Recovery:
         table = sum_series(self, cuts) if by is None else sum_groups(self, cuts, by)
         return to_native(table, backend or self.readings.backend)
 
+    def plot(self, series: Any = None, *, axes: Any = None, even: bool = True) -> Figure:
+        """Draw series by name (by default a few): readings, recovered values, and intervals.
+
+        Parameters
+        ----------
+        series
+            A name, or several.
+        axes
+            Matplotlib axes to draw on, one for each series, in place of a new figure.
+        even
+            Whether even spreading is shown behind.
+        """
+        from unsum.plotting import plot_series
+
+        return plot_series(self, series, axes, even=even)
+
+    def plot_profiles(self, *, axes: Any = None) -> Figure:
+        """Draw the shared profiles, or the mean of the population, over time and by weekday."""
+        from unsum.plotting import plot_profiles
+
+        return plot_profiles(self, axes)
+
+    def plot_totals(
+        self, rule: str | Sequence[Any] = "MS", *, by: Any = "all", axes: Any = None
+    ) -> Figure:
+        """Draw what `totals` gives, with intervals as error bars; an axes for each group."""
+        from unsum.plotting import plot_totals
+
+        return plot_totals(self, rule, by, axes)
+
     def diagnosis(self, backend: str | None = None) -> Any:
         """Where the answer comes from, for every series: a table of shares of the variance.
 
@@ -337,6 +368,14 @@ class Recovery:
         else:
             save(self, path)
 
+    def report(self, path: str | Path, *, title: str | None = None) -> None:
+        """Write a page about this recovery: one HTML file that needs nothing else."""
+        from unsum.report import write_report
+        from unsum.tables.write import check_page_destination
+
+        check_page_destination(Path(path))
+        write_report(self, Path(path), title or "Recovered series")
+
     def provenance(self) -> dict[str, Any]:
         """How the values came to be: version, method, settings, fingerprint of the readings."""
         return {
@@ -357,6 +396,11 @@ class Recovery:
             f"Recovery(method={self.method!r}, {self.readings.n_series:,} series x "
             f"{self.readings.n_periods:,} periods, from {self.readings.n_readings:,} readings)"
         )
+
+    def _repr_html_(self) -> str:
+        from unsum.notebook import show_recovery
+
+        return show_recovery(self)
 
 
 def require_interval(interval: float) -> None:

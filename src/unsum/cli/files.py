@@ -27,6 +27,7 @@ from unsum.cli.options import (
     OverlapsOpt,
     PanelFreqOpt,
     QualityOpt,
+    ReportOpt,
     SchemeOpt,
     SeedOpt,
     SeriesOpt,
@@ -131,6 +132,7 @@ def recover(
             "--profiles-only", help="Keep what was learned alone, nothing of a single series."
         ),
     ] = False,
+    report: ReportOpt = None,
     wide: WideOpt = False,
     series: SeriesOpt = "series",
     start: StartOpt = "start",
@@ -151,6 +153,8 @@ def recover(
     Example: unsum recover bills.csv -o daily.csv --series account --total kwh --inclusive-end
 
     Example: unsum recover bills.csv -o daily.parquet --interval 0.9 --save bills.unsum
+
+    Example: unsum recover bills.csv -o daily.parquet --report bills.html
 
     Example: unsum recover bills.csv -o daily.parquet --indicators weather.csv
 
@@ -178,7 +182,7 @@ def recover(
         raise ParameterError("--groups and --group-totals go together; give both.")
     screen = make_screen(json)
     job = run_recover(
-        file, Outputs(out, wide, unbilled, save, profiles_only), options, method=method,
+        file, Outputs(out, wide, unbilled, save, profiles_only, report), options, method=method,
         settings=settings, drop_bad=drop_bad, threads=threads, interval=interval, groups=groups,
         group_totals=group_totals, watch=screen.watch, say=screen.say,
     )  # fmt: skip

@@ -24,6 +24,7 @@ from unsum.cli.options import (
     OverlapsOpt,
     PanelFreqOpt,
     QualityOpt,
+    ReportOpt,
     SeriesOpt,
     SnapOpt,
     StartOpt,
@@ -101,18 +102,54 @@ def totals(
 def _totals_of_recovery(
     file: Path, rule: str, by: str | None, interval: float | None
 ) -> tuple[Any, int]:
-    from unsum.model import Model
-    from unsum.saving import load
     from unsum.tables.sums import read_groups
 
-    recovery = load(file)
-    if isinstance(recovery, Model):
-        raise ParameterError(f"{file} holds profiles only; apply it to readings: unsum apply.")
+    recovery = _load_recovery(file)
     if interval is not None:
         recovery = recovery.with_interval(interval)
     groups = by if by in (None, "all") else read_groups(Path(str(by)))
     table = recovery.totals(rule, by=groups, backend="pyarrow")
     return table, recovery.readings.n_series
+
+
+def _load_recovery(file: Path) -> Any:
+    from unsum.model import Model
+    from unsum.saving import load
+
+    recovery = load(file)
+    if isinstance(recovery, Model):
+        raise ParameterError(f"{file} holds profiles only; apply it to readings: unsum apply.")
+    return recovery
+
+
+@app.command()
+def report(
+    file: Annotated[Path, typer.Argument(help="What 'recover --save' kept.", show_default=False)],
+    out: Annotated[Path, typer.Option("-o", "--out", help="The page to write: .html.")],
+    interval: IntervalOpt = None,
+    title: Annotated[str | None, typer.Option(help="The heading of the page.")] = None,
+    json: JsonOpt = False,
+) -> None:
+    """A page about a recovery: one HTML file to look at, to mail, or to print; it needs no net.
+
+    Example: unsum report bills.unsum -o bills.html
+
+    Example: unsum report bills.unsum -o bills.html --interval 0.8 --title "Town, 2023"
+    """
+    from unsum.report import write_report
+    from unsum.tables.write import check_page_destination
+
+    check_page_destination(out)
+    recovery = _load_recovery(file)
+    if interval is not None:
+        recovery = recovery.with_interval(interval)
+    write_report(recovery, out, title or file.stem)
+    screen = make_screen(json)
+    size = out.stat().st_size
+    if json:
+        screen.print_json({"command": "report", "output": str(out), "bytes": size})
+    else:
+        screen.facts([("wrote", f"{out}: {size / 1e6:.1f} MB; open it in a browser")])
 
 
 @app.command()
@@ -132,6 +169,7 @@ def apply(
     true_up: TrueUpOpt = False,
     drop_bad: DropOpt = False,
     unbilled: UnbilledOpt = None,
+    report: ReportOpt = None,
     wide: WideOpt = False,
     series: SeriesOpt = "series",
     start: StartOpt = "start",
@@ -162,7 +200,7 @@ def apply(
     )  # fmt: skip
     screen = make_screen(json)
     job = run_apply(
-        model, file, Outputs(out, wide, unbilled), drop_bad=drop_bad, threads=threads,
+        model, file, Outputs(out, wide, unbilled, report=report), drop_bad=drop_bad, threads=threads,
         watch=screen.watch, say=screen.say, interval=interval, traits=traits,
         end="inclusive" if inclusive_end else "exclusive", snap=snap, overlaps=overlaps,
         negatives=negatives, true_up=true_up, date_format=date_format,

@@ -64,6 +64,9 @@ IntervalOpt = Annotated[
 UnbilledOpt = Annotated[
     Path | None, typer.Option(help="Also write what follows the last reading of each series.")
 ]
+ReportOpt = Annotated[
+    Path | None, typer.Option(help="Also write a page to look at: an .html file that needs no net.")
+]
 WideOpt = Annotated[
     bool, typer.Option("--wide", help="One column per series instead of a long table.")
 ]

@@ -20,6 +20,7 @@ from unsum.tables.rows import Options
 from unsum.tables.write import (
     check_destination,
     check_model_destination,
+    check_page_destination,
     whole_file,
     write_recovery,
     write_set_aside,
@@ -44,6 +45,7 @@ class Job:
     unbilled: Path | None = None
     predicted: Path | None = None
     groups: Intake | None = None
+    report: Path | None = None
 
     @property
     def adjustments(self) -> Findings:
@@ -60,6 +62,7 @@ class Job:
             "set_aside": str(self.set_aside) if self.set_aside else None,
             "unbilled": str(self.unbilled) if self.unbilled else None,
             "predicted": str(self.predicted) if self.predicted else None,
+            "report": str(self.report) if self.report else None,
             "checks": self.checks,
             **self._group_dict(),
             "seconds": {stage: round(taken, 3) for stage, taken in self.seconds.items()},
@@ -89,6 +92,7 @@ class Job:
                 f"worst relative gap of a reading {self.checks['worst_relative_gap']:.1e}",
             ),
             *self._prediction(),
+            *([("report", str(self.report))] if self.report else []),
             ("time", stages),
         ]
 
@@ -160,6 +164,7 @@ class Outputs:
     unbilled: Path | None = None
     save: Path | None = None
     profiles_only: bool = False
+    report: Path | None = None
 
     @property
     def aside(self) -> Path:
@@ -184,6 +189,9 @@ class Outputs:
             places.append(self.save)
         elif self.profiles_only:
             raise ParameterError("--profiles-only goes with --save.")
+        if self.report is not None:
+            check_page_destination(self.report)
+            places.append(self.report)
         _check_apart(places, others)
         if self.wide and interval is not None:
             raise ParameterError("a wide table has no place for intervals; write a long one.")
@@ -231,7 +239,7 @@ def run_recover(
             readings, method, threads=threads, progress=step, interval=interval, **settings
         )
     seconds = {"reading": read - begun, "fitting": time.perf_counter() - read}
-    return _write(recovery, intake, outputs, seconds, watch, loads)
+    return _write(recovery, intake, outputs, seconds, watch, Path(source).name, loads)
 
 
 def _take_in_groups(readings: Readings, groups: Path, totals: Path, options: Options) -> Intake:
@@ -273,7 +281,7 @@ def run_apply(
     announce_compilation(model.method, say)
     recovery = model.apply(readings, interval=interval, traits=traits, threads=threads)
     seconds = {"reading": read - begun, "applying": time.perf_counter() - read}
-    return _write(recovery, intake, outputs, seconds, watch)
+    return _write(recovery, intake, outputs, seconds, watch, Path(source).name)
 
 
 def _write(
@@ -282,6 +290,7 @@ def _write(
     outputs: Outputs,
     seconds: dict[str, float],
     watch: Watch,
+    title: str,
     groups: Intake | None = None,
 ) -> Job:
     readings, begun = recovery.readings, time.perf_counter()
@@ -304,9 +313,15 @@ def _write(
     if outputs.save is not None:
         recovery.save(outputs.save, profiles_only=outputs.profiles_only)
     seconds = seconds | {"writing": time.perf_counter() - begun}
+    if outputs.report is not None:
+        from unsum.report import write_report
+
+        begun = time.perf_counter()
+        write_report(recovery, outputs.report, title)
+        seconds["report"] = time.perf_counter() - begun
     return Job(
         recovery, readings.findings, outputs.out, set_aside, checks, seconds, outputs.unbilled,
-        predicted, groups,
+        predicted, groups, outputs.report,
     )  # fmt: skip
 
 

@@ -276,6 +276,13 @@ def check_model_destination(path: Path) -> None:
     _check_folder(path)
 
 
+def check_page_destination(path: Path) -> None:
+    """Refuse early a name that a browser would not take for a page."""
+    if path.suffix.lower() not in (".html", ".htm"):
+        raise ParameterError(f"{path.name} must end in .html, so that a browser opens it.")
+    _check_folder(path)
+
+
 def check_destination(path: Path, source: object = None) -> str:
     """The kind of file that a path asks for, refused early when it cannot be written."""
     kinds = {".parquet": "parquet", ".pq": "parquet", ".csv": "csv"}
