@@ -2,5 +2,7 @@
 
 from hypothesis import settings
 
+from tests.browser import chromium, visit  # noqa: F401
+
 settings.register_profile("unsum", deadline=None, derandomize=True, max_examples=60)
 settings.load_profile("unsum")

@@ -191,7 +191,9 @@ def test_demo_writes_and_prints_what_it_promises(tmp_path):
     assert done.returncode == 0
     assert "unsum check here/readings.csv" in done.stdout
     made = {path.name for path in (tmp_path / "here").iterdir()}
-    assert made == {"readings.csv", "daily.parquet", "daily.set-aside.csv", "customers.png"}
+    assert made == {
+        "readings.csv", "daily.parquet", "daily.set-aside.csv", "customers.png", "report.html",
+    }  # fmt: skip
     assert (tmp_path / "here" / "customers.png").read_bytes().startswith(b"\x89PNG")
     follow = run("check", "here/readings.csv", cwd=tmp_path)
     assert follow.returncode == 1

@@ -200,8 +200,8 @@ def apply(
     )  # fmt: skip
     screen = make_screen(json)
     job = run_apply(
-        model, file, Outputs(out, wide, unbilled, report=report), drop_bad=drop_bad, threads=threads,
-        watch=screen.watch, say=screen.say, interval=interval, traits=traits,
+        model, file, Outputs(out, wide, unbilled, report=report), drop_bad=drop_bad,
+        threads=threads, watch=screen.watch, say=screen.say, interval=interval, traits=traits,
         end="inclusive" if inclusive_end else "exclusive", snap=snap, overlaps=overlaps,
         negatives=negatives, true_up=true_up, date_format=date_format,
         decimal=decimal, columns=columns,

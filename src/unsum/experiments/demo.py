@@ -70,7 +70,8 @@ def run_demo(folder: Path, n_customers: int, seed: int, *, watch: Watch, say: Sa
     write_table(town.bills, folder / "readings.csv")
     options = Options(range_start=FIRST_DAY, range_end=FIRST_DAY + timedelta(days=N_DAYS))
     job = run_recover(
-        folder / "readings.csv", Outputs(folder / "daily.parquet"), options, method="auto",
+        folder / "readings.csv",
+        Outputs(folder / "daily.parquet", report=folder / "report.html"), options, method="auto",
         settings={}, drop_bad=True, threads=None, watch=watch, say=say,
     )  # fmt: skip
     recovered = job.recovery

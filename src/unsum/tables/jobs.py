@@ -165,6 +165,7 @@ class Outputs:
     save: Path | None = None
     profiles_only: bool = False
     report: Path | None = None
+    title: str | None = None  # of the report, if not the name of the readings
 
     @property
     def aside(self) -> Path:
@@ -317,7 +318,7 @@ def _write(
         from unsum.report import write_report
 
         begun = time.perf_counter()
-        write_report(recovery, outputs.report, title)
+        write_report(recovery, outputs.report, outputs.title or title)
         seconds["report"] = time.perf_counter() - begun
     return Job(
         recovery, readings.findings, outputs.out, set_aside, checks, seconds, outputs.unbilled,
