@@ -73,6 +73,21 @@ CATALOGUE: dict[str, tuple[Severity, str]] = {
     "unknown-quality": ("note", "takes these readings as actual ones"),
     "idle-reading": ("note", "sets the rows aside: there is nothing to recover"),
     "blank-row": ("note", "skips these rows"),
+    # of importers
+    "mixed-units": ("error", "stops"),
+    "unknown-unit": ("error", "stops, or sets the rows aside when told to drop bad rows"),
+    "negative-difference": (
+        "error",
+        "stops, or sets both reads aside when told to drop bad rows, and starts anew after them",
+    ),
+    "unmatched-registers": ("error", "stops, or sets the rows aside when told to drop bad rows"),
+    "lone-read": ("warning", "sets the rows aside: a single read makes no reading"),
+    "open-reading": ("warning", "sets the rows aside: where they begin or end is not known"),
+    "not-a-total": ("warning", "sets the rows aside"),
+    "cut-off": ("warning", "goes on with what is there"),
+    "meter-change": ("note", "starts anew: what was used between two meters is not known"),
+    "rollover": ("note", "adds what the register holds"),
+    "no-value": ("note", "leaves them out: nothing is known there"),
 }
 
 
@@ -133,6 +148,11 @@ class Findings:
 
     def __len__(self) -> int:
         return len(self.items)
+
+    def _repr_html_(self) -> str:
+        from unsum.notebook import show_findings
+
+        return show_findings(self)
 
     @property
     def rows_set_aside(self) -> int:

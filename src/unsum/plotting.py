@@ -8,12 +8,27 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from difflib import get_close_matches
-from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from unsum.calendar import DAY, HOUR, MINUTE, WEEK, Calendar, find_zone
+from unsum.axes import (
+    EVEN,
+    GAP,
+    MAX_AXES,
+    RECOVERED,
+    SEVERAL,
+    add_legend,
+    check_axes,
+    dress,
+    dress_times,
+    edge_times,
+    figure_of,
+    make_axes,
+    step_word,
+    write_title,
+)
+from unsum.calendar import DAY, Calendar
 from unsum.errors import ParameterError
 from unsum.panel import cut_points
 from unsum.readings import Readings
@@ -24,23 +39,9 @@ if TYPE_CHECKING:
 
     from unsum.recovery import Recovery
 
-TRUTH, RECOVERED, EVEN = "#b8b8b8", "#1f5fa8", "#d9822b"
-SEVERAL = (RECOVERED, EVEN, "#2a8c6e", "#a04a8f", "#6f6f6f", "#4fa8d9")
-GAP = "#8a8a8a"
-WIDTH = 9.0
 FEW = 3  # series that are drawn when none is named
-MAX_AXES = 50
 MAX_SEARCHED = 20_000  # names that a mistyped one is compared with
-PLAIN: dict[str, Any] = {"parse_math": False, "usetex": False}  # for text that others chose
-LEGEND: dict[str, Any] = {
-    "frameon": False, "fontsize": 8.5, "handlelength": 1.4, "columnspacing": 1.5,
-}  # fmt: skip
-WEEKDAYS = ("Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun")
-TICKS = ("%Y", "%b", "%d\n%b", "%H:%M", "%H:%M", "%S.%f")  # of years, months, days, hours, ...
-FIRST_TICKS = ("", "%Y", "%d\n%b", "%d\n%b", "%H:%M", "%H:%M")  # where the next larger unit begins
-CORNERS = ("", "%Y", "%Y", "%d %b %Y", "%d %b %Y", "%d %b %Y %H:%M")  # what ticks leave unsaid
-STEPS = {MINUTE: "minute", HOUR: "hour", DAY: "day", WEEK: "week"}
-MONTHS = {1: "month", 3: "quarter", 12: "year"}
+WEEKDAYS = ("M", "T", "W", "T", "F", "S", "S")
 
 
 def plot_series(recovery: Recovery, series: Any, axes: Any, *, even: bool) -> Figure:
@@ -61,8 +62,8 @@ def plot_series(recovery: Recovery, series: Any, axes: Any, *, even: bool) -> Fi
         )
     for axis, n in zip(given, places, strict=False):
         _draw_series(axis, recovery, int(n), even=even)
-    _add_legend(given[: len(places)], alone=alone)
-    return _figure_of(given[0])
+    add_legend(given[: len(places)], alone=alone)
+    return figure_of(given, alone=alone)
 
 
 def _draw_series(axis: Axes, recovery: Recovery, n: int, *, even: bool) -> None:
@@ -71,8 +72,7 @@ def _draw_series(axis: Axes, recovery: Recovery, n: int, *, even: bool) -> None:
     middles = times[:-1] + np.diff(times) / 2
     values = recovery.values_of(n, part)
     bounds = recovery.bound(n, part, np.arange(part.n_periods + 1), values)
-    if part.n_readings:
-        _draw_readings(axis, part, times)
+    count = _draw_readings(axis, readings, n, times)
     if even and part.n_readings:
         axis.stairs(
             _spread(part), times, baseline=None, color=EVEN, alpha=0.6, linewidth=0.7, zorder=2,
@@ -94,9 +94,9 @@ def _draw_series(axis: Axes, recovery: Recovery, n: int, *, even: bool) -> None:
             transform=axis.get_xaxis_transform(), label="no reading",
         )  # fmt: skip
     axis.set_ylabel(f"per {step_word(readings.calendar)}")
-    count = f"{part.n_readings:,} reading{'s' * (part.n_readings != 1)}"
-    _dress(axis, f"{_title(part.names[0].as_py())}, {count}")
-    _dress_times(axis, readings.calendar)
+    word = "reading" if count == 1 else "readings"
+    dress(axis, f"{write_title(part.names[0].as_py())}, {count:,} {word}")
+    dress_times(axis, readings.calendar)
 
 
 def _find_unread(part: Readings) -> np.ndarray:
@@ -107,15 +107,35 @@ def _find_unread(part: Readings) -> np.ndarray:
     return np.asarray(unread)
 
 
-def _draw_readings(axis: Axes, part: Readings, times: np.ndarray) -> None:
-    """A step for each reading at its mean level; those that are estimated are broken."""
-    estimated = np.zeros(part.n_readings, np.bool_) if part.estimated is None else part.estimated
-    level = part.total / (part.stop - part.start)
-    lines = axis.hlines(
-        level, times[part.start], times[part.stop], color=EVEN, linewidth=1.8, zorder=3,
-        label="readings, mean level",
-    )  # fmt: skip
-    lines.set_linestyle([(0, (2.0, 1.2)) if soft else "solid" for soft in estimated])
+def _draw_readings(axis: Axes, readings: Readings, n: int, times: np.ndarray) -> int:
+    """A step for each reading at its mean level; those that are estimated are broken lines."""
+    start, stop, total, estimated = _own_readings(readings, n)
+    if len(total):
+        lines = axis.hlines(
+            total / (stop - start), times[start], times[stop], color=EVEN, linewidth=1.8, zorder=3,
+            label="readings, mean level",
+        )  # fmt: skip
+        lines.set_linestyle([(0, (2.0, 1.2)) if soft else "solid" for soft in estimated])
+    return len(total)
+
+
+def _own_readings(readings: Readings, n: int) -> list[np.ndarray]:
+    """Start, stop, total of the readings of a series, and which are estimated.
+
+    Those that interleave with others, and are therefore among the further measures, come last.
+    """
+    own = slice(readings.indptr[n], readings.indptr[n + 1])
+    total = readings.total[own]
+    soft = np.zeros(len(total), np.bool_) if readings.estimated is None else readings.estimated[own]
+    found = [readings.start[own], readings.stop[own], total, soft]
+    more = readings.further
+    if more is None:
+        return found
+    places = more.intervals()
+    places = places[more.set_series[more.set_ptr[more.piece_set[places]]] == n]
+    rows = more.measure[places]
+    others = [more.start[places], more.stop[places], more.total[rows], more.estimated[rows]]
+    return [np.concatenate(pair) for pair in zip(found, others, strict=True)]
 
 
 def _spread(part: Readings) -> np.ndarray:
@@ -139,8 +159,8 @@ def plot_profiles(recovery: Recovery, axes: Any) -> Figure:
         if len(columns) > 1 and rhythm is not None:
             _draw_rhythm(columns[1][0 if together else k], *rhythm, shape, ink, first=k == 0)
     if together:
-        _add_legend(columns[0], alone=False)
-    return _figure_of(columns[0][0])
+        add_legend(columns[0], alone=False)
+    return figure_of(columns[0], alone=axes is None)
 
 
 def _arrange(axes: Any, n_shapes: int, *, with_rhythm: bool) -> list[list[Axes]]:
@@ -195,8 +215,8 @@ def _draw_shape(
         marker="o" if len(shape) == 1 else "",
     )  # fmt: skip
     axis.set_ylabel("relative to mean")
-    _dress(axis, "" if together else label)
-    _dress_times(axis, calendar)
+    dress(axis, "" if together else label)
+    dress_times(axis, calendar)
 
 
 def _draw_rhythm(
@@ -208,8 +228,8 @@ def _draw_rhythm(
     few = len(means) == len(ticks)
     axis.plot(means, color=ink, linewidth=1.2, marker="o" if few else "", markersize=3)
     at = np.arange(len(ticks)) * len(means) / len(ticks)
-    axis.set_xticks(at, labels=[tick[0] for tick in ticks] if few else ticks)
-    _dress(axis, title if first else "")
+    axis.set_xticks(at, labels=ticks)
+    dress(axis, title if first else "")
     axis.margins(x=0.08)
 
 
@@ -245,7 +265,8 @@ def plot_totals(recovery: Recovery, rule: Any, by: Any, axes: Any) -> Figure:
         name: np.asarray(table[name]).reshape(n_groups, -1)
         for name in ("total", "lower", "upper") if name in table.column_names
     }  # fmt: skip
-    names = [_title(name) for name in table.column(0).to_pylist()[:: len(cuts) - 1]]
+    what = "series" if by is None else "group"
+    names = [write_title(name, what) for name in table.column(0).to_pylist()[:: len(cuts) - 1]]
     if isinstance(by, str):
         names = [f"all {readings.n_series:,} series"]
     level = f", {100 * (recovery.interval or 0):g} % intervals" if "lower" in columns else ""
@@ -254,9 +275,9 @@ def plot_totals(recovery: Recovery, rule: Any, by: Any, axes: Any) -> Figure:
     edges = edge_times(readings.calendar)[cuts]
     for k, (axis, name) in enumerate(zip(given, names, strict=False)):
         _draw_totals(axis, edges, {key: column[k] for key, column in columns.items()})
-        _dress(axis, name + level)
-        _dress_times(axis, readings.calendar)
-    return _figure_of(given[0])
+        dress(axis, name + level)
+        dress_times(axis, readings.calendar)
+    return figure_of(given, alone=axes is None)
 
 
 def _draw_totals(axis: Axes, edges: np.ndarray, sums: dict[str, np.ndarray]) -> None:
@@ -331,107 +352,3 @@ def _suggest(names: Any, missing: str) -> str:
     if near:
         return f"close to it are {', '.join(map(repr, near))}"
     return f"there are {len(names):,}, from {names[0].as_py()!r} to {names[-1].as_py()!r}"
-
-
-def edge_times(calendar: Calendar) -> np.ndarray:
-    """The edges of periods as axes take them: numbers, local dates, or moments in UTC."""
-    if calendar.frequency.numbered:
-        return calendar.edges
-    if calendar.frequency.daily_or_longer:
-        return (calendar.walls // DAY * DAY).astype("datetime64[us]")
-    return calendar.edges.astype("datetime64[us]")
-
-
-def step_word(calendar: Calendar) -> str:
-    """What a period is called."""
-    frequency = calendar.frequency
-    if frequency.numbered:
-        return "period"
-    return STEPS.get(frequency.step) or MONTHS.get(frequency.months) or frequency.text
-
-
-def make_axes(n_rows: int, height: float, n_columns: int = 1, **more: Any) -> list[Axes]:
-    """Axes of a new figure, row by row."""
-    from matplotlib.figure import Figure
-
-    figure = Figure(figsize=(WIDTH, height * n_rows + 0.5), layout="constrained")
-    figure._repr_png_ = partial(_to_png, figure)  # type: ignore[attr-defined]
-    axes = figure.subplots(n_rows, n_columns, squeeze=False, **more)
-    return list(axes.ravel())
-
-
-def _to_png(figure: Figure) -> bytes:
-    """What a notebook shows, also where pyplot has never been imported."""
-    from io import BytesIO
-
-    written = BytesIO()
-    figure.savefig(written, format="png", dpi=110)
-    return written.getvalue()
-
-
-def check_axes(axes: Any) -> list[Axes]:
-    """The axes that were given, one or several, in order."""
-    from matplotlib.axes import Axes
-
-    found = np.array(axes, dtype=object).ravel().tolist()
-    if not found or not all(isinstance(each, Axes) for each in found):
-        raise ParameterError(f"axes must be matplotlib axes, one or several; got {axes!r}.")
-    return found
-
-
-def _figure_of(axis: Axes) -> Figure:
-    figure: Figure = axis.figure.figure  # of a part of a figure, the whole
-    return figure
-
-
-def _dress(axis: Axes, title: str) -> None:
-    """What all axes have in common: a title at the left, zero at the bottom, no frame."""
-    from matplotlib.ticker import MaxNLocator, StrMethodFormatter
-
-    axis.set_title(title, loc="left", fontsize=9.5, **PLAIN)
-    axis.spines[["top", "right"]].set_visible(False)
-    axis.set_ylim(bottom=0, auto=None)  # what is added later may still raise the top
-    axis.margins(x=0.01)
-    axis.yaxis.set_major_locator(MaxNLocator(4, steps=[1, 2, 2.5, 5, 10]))
-    axis.yaxis.set_major_formatter(StrMethodFormatter("{x:,.10g}"))
-    axis.tick_params(labelsize=8.5)
-    axis.yaxis.label.set_fontsize(8.5)
-
-
-def _dress_times(axis: Axes, calendar: Calendar) -> None:
-    if calendar.frequency.numbered:
-        axis.set_xlabel("period", fontsize=8.5)
-        axis.label_outer()
-        return
-    from matplotlib.dates import AutoDateLocator, ConciseDateFormatter
-
-    zone = None
-    if calendar.tz is not None and not calendar.frequency.daily_or_longer:
-        zone = find_zone(calendar.tz)
-    locator = AutoDateLocator(tz=zone, minticks=4, maxticks=10)  # type: ignore[no-untyped-call]
-    spelling = ConciseDateFormatter(  # type: ignore[no-untyped-call]
-        locator, tz=zone, formats=TICKS, zero_formats=FIRST_TICKS, offset_formats=CORNERS
-    )
-    axis.xaxis.set_major_locator(locator)
-    axis.xaxis.set_major_formatter(spelling)
-
-
-def _add_legend(axes: Sequence[Axes], *, alone: bool) -> None:
-    """What is drawn on any of the axes, each once: above a figure of our own, or within."""
-    found: dict[str, Any] = {}
-    for axis in axes:
-        for handle, label in zip(*axis.get_legend_handles_labels(), strict=True):
-            found.setdefault(label, handle)
-    if alone:
-        _figure_of(axes[0]).legend(
-            found.values(), found, loc="outside upper right", ncols=len(found), **LEGEND
-        )
-    else:
-        axes[0].set_ylim(top=1.3 * axes[0].get_ylim()[1], auto=None)
-        axes[0].legend(found.values(), found, loc="upper right", ncols=3, **LEGEND)
-
-
-def _title(name: Any) -> str:
-    """A name of a series or group on one line, and not too long."""
-    text = " ".join(f"series {name}".split() if isinstance(name, int) else str(name).split())
-    return text if len(text) <= 60 else f"{text[:59]}…"

@@ -128,6 +128,11 @@ class Readings:
             f"{self.n_periods:,} periods, freq={self.calendar.frequency.text!r}, {span})"
         )
 
+    def _repr_html_(self) -> str:
+        from unsum.notebook import show_readings
+
+        return show_readings(self)
+
     def __getitem__(self, which: slice) -> Readings:
         """A range of series, sharing memory: `readings[100:200]`."""
         if not isinstance(which, slice):

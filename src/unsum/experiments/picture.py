@@ -8,12 +8,11 @@ from pathlib import Path
 import numpy as np
 import pyarrow.compute as pc
 
+from unsum.axes import EVEN, RECOVERED, TRUTH
 from unsum.panel import Panel
 from unsum.recovering import recover
 from unsum.recovery import Recovery
 from unsum.tables.write import whole_file
-
-TRUTH, RECOVERED, EVEN = "#b8b8b8", "#1f5fa8", "#d9822b"
 
 
 def draw_customers(

@@ -70,6 +70,16 @@ class Method(Protocol):
         """Learn from the readings; `progress` is told of every iteration."""
 
 
+class Settings:
+    """What all methods are: settings that never change, so that they are their own clone.
+
+    `sklearn.base.clone` asks for it; nothing here needs scikit-learn.
+    """
+
+    def __sklearn_clone__(self) -> Self:
+        return self
+
+
 @dataclass
 class DirectFit:
     """The fit of a method that treats every series on its own and learns nothing shared."""

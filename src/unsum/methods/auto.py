@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, cast
 import numpy as np
 
 from unsum.errors import require_count
-from unsum.methods import Fit, Method, Progress
+from unsum.methods import Fit, Method, Progress, Settings
 from unsum.methods.denton import Denton
 from unsum.methods.even import Even
 from unsum.methods.panel import MAX_PERIODS, PanelFit, PanelModel, refuse_sides, require_doubt
@@ -28,7 +28,7 @@ TRIAL_STEPS = 10  # of learning, while methods are compared
 
 
 @dataclass(frozen=True)
-class Auto:
+class Auto(Settings):
     """Try methods on merged readings, and recover by the one that predicts their split best.
 
     Parameters

@@ -7,12 +7,12 @@ from typing import ClassVar
 
 import numpy as np
 
-from unsum.methods import DirectFit, Progress
+from unsum.methods import DirectFit, Progress, Settings
 from unsum.readings import Readings
 
 
 @dataclass(frozen=True)
-class Denton:
+class Denton(Settings):
     """Minimise `sum_t (v[t+1] - v[t])^2` subject to the readings and `v >= 0`, per series.
 
     Periods that no reading covers take part in the sum: beyond the first and the last reading the

@@ -7,12 +7,12 @@ from typing import ClassVar
 
 import numpy as np
 
-from unsum.methods import DirectFit, Progress
+from unsum.methods import DirectFit, Progress, Settings
 from unsum.readings import Readings
 
 
 @dataclass(frozen=True)
-class Even:
+class Even(Settings):
     """Every period of a reading gets the same share; elsewhere the series' mean rate."""
 
     name: ClassVar[str] = "even"

@@ -9,7 +9,7 @@ import numpy as np
 
 from unsum.errors import ParameterError, require_choice, require_count
 from unsum.factorization.chunk import UPDATES
-from unsum.methods import Fit, Progress
+from unsum.methods import Fit, Progress, Settings
 from unsum.readings import Readings
 from unsum.traits import Traits
 
@@ -23,7 +23,7 @@ APPLY_STEPS = 20  # updates of the weights of new series
 
 
 @dataclass(frozen=True)
-class NMF:
+class NMF(Settings):
     """Minimise `||V - W H||^2` over nonnegative V, W, H with V meeting the readings.
 
     Parameters

@@ -11,7 +11,7 @@ from unsum.draws import sample_series
 from unsum.errors import ParameterError, require_count
 from unsum.indicators import Indicators, make_indicators
 from unsum.measures import Measures
-from unsum.methods import Progress
+from unsum.methods import Progress, Settings
 from unsum.population.informing import Informed, inform
 from unsum.population.learn import SHRINKAGE, STEPS, learn_population
 from unsum.population.model import Population
@@ -25,7 +25,7 @@ MAX_VALUES = 1_000_000  # of the series that the population is learned from
 
 
 @dataclass(frozen=True)
-class PanelModel:
+class PanelModel(Settings):
     """Recover each series as the mean of a Gaussian population, given its readings.
 
     Parameters
