@@ -18,7 +18,7 @@ _REMEDIES = {
 
 def judge_cells(rows: Rows, options: Options, ledger: Ledger) -> None:
     """Find cells that are missing, unreadable, or impossible, and set their rows aside."""
-    _judge_malformed(ledger)
+    judge_malformed(ledger)
     moments = {"start": rows.start, "end": rows.end}
     blank = rows.series < 0
     if options.with_totals:
@@ -63,7 +63,7 @@ def judge_cells(rows: Rows, options: Options, ledger: Ledger) -> None:
             )
 
 
-def _judge_malformed(ledger: Ledger) -> None:
+def judge_malformed(ledger: Ledger) -> None:
     """Rows that the CSV reader skipped: wrong number of fields, or an open quote, or blanks."""
     skipped = ledger.source.skipped
     open_quotes = [row for row, text in skipped.items() if "\n" in text.strip()]

@@ -49,16 +49,10 @@ class Intake:
 def take_in(table: Any, options: Options) -> Intake:
     """Judge a file or dataframe of readings."""
     source = open_source(table)
-    required = REQUIRED if options.with_totals else REQUIRED[:-1]
-    absent = [role for role in required if options.column(role) not in source.columns]
-    wrong = [
-        role
-        for role, name in (options.columns or {}).items()
-        if role not in REQUIRED and name not in source.columns
-    ]
-    if absent or wrong:
+    absent = find_absent(source, options)
+    if absent:
         ledger = Ledger(source, 0)
-        for role in absent + wrong:
+        for role in absent:
             ledger.stop(
                 "missing-column",
                 f"{source.label} has no column {options.column(role)!r}; its columns are "
@@ -83,6 +77,18 @@ def take_in(table: Any, options: Options) -> Intake:
         rows.start.wall = rows.end.wall = np.empty(0, np.int64)  # no longer needed, and large
         usable = _assemble(rows, *placed, options, ledger)
     return _close(ledger, usable)
+
+
+def find_absent(source: Source, options: Options) -> list[str]:
+    """The roles that need a column which the table does not have."""
+    required = REQUIRED if options.with_totals else REQUIRED[:-1]
+    absent = [role for role in required if options.column(role) not in source.columns]
+    wrong = [
+        role
+        for role, name in (options.columns or {}).items()
+        if role not in REQUIRED and name not in source.columns
+    ]
+    return absent + wrong
 
 
 def _close(ledger: Ledger, usable: Readings | None) -> Intake:

@@ -24,6 +24,7 @@ from unsum.errors import TableError
 
 BLOCK_BYTES = 1 << 23
 BATCH_ROWS = 1 << 17
+BYTES_OF_ROW = 24  # of a CSV file, at least: a short name, two dates, a number
 HEADER_BYTES = 1 << 20  # a wide table may have thousands of columns
 _DELIMITERS = (",", ";", "\t", "|")
 
@@ -63,6 +64,10 @@ class Source:
             skipped - self.first_row - np.arange(len(skipped)), positions, side="right"
         )
         return positions + before + self.first_row
+
+    def count_rows(self) -> int:
+        """How many rows there are, or about how many where they are not counted."""
+        return 0
 
     def refuse_malformed(self) -> None:
         """Refuse, once it has been read, a table with rows that do not fit its header."""
@@ -123,6 +128,12 @@ class ParquetSource(Source):
             columns = list(pq.read_schema(path).names)
         super().__init__(path.name, columns)
 
+    def count_rows(self) -> int:
+        import pyarrow.parquet as pq
+
+        with _readable(self.path):
+            return int(pq.read_metadata(self.path).num_rows)
+
     def _batches(self, columns: list[str]) -> Iterator[pa.RecordBatch]:
         import pyarrow.parquet as pq
 
@@ -141,6 +152,9 @@ class CsvSource(Source):
             self.delimiter = max(_DELIMITERS, key=unquoted.count)
             names = next(csv.reader(StringIO(start, newline=""), delimiter=self.delimiter))
         super().__init__(path.name, names, first_row=2)
+
+    def count_rows(self) -> int:
+        return self.path.stat().st_size // BYTES_OF_ROW
 
     def _batches(self, columns: list[str]) -> Iterator[pa.RecordBatch]:
         with _readable(self.path):
@@ -194,9 +208,15 @@ def open_source(source: Any) -> Source:
         return source
     if not isinstance(source, str | Path):
         return FrameSource(source)
+    if "://" in str(source):
+        from unsum.tables.dataset import DatasetSource
+
+        return DatasetSource(str(source))
     path = Path(source)
     if path.is_dir():
-        raise TableError(f"{path} is a folder; give one CSV or Parquet file.")
+        from unsum.tables.dataset import DatasetSource
+
+        return DatasetSource(str(path))
     if not path.exists():
         raise TableError(f"{path} does not exist; check the name and the folder.")
     if path.suffix.lower() in (".parquet", ".pq"):
