@@ -2,21 +2,40 @@
 
     python docs/make.py
 
-Writes docs/cli.md, docs/findings.md, docs/unsum.png and the pictures of the examples. A test fails
-when the pages are stale.
+Writes docs/cli.md, docs/findings.md, docs/unsum.png, the pictures of the examples, and what the
+blocks of the tour and the how-to pages print. A test fails when the pages are stale.
 """
 
 from __future__ import annotations
 
+import contextlib
+import io
 import os
+import re
+import shlex
 import shutil
 import subprocess
 import sys
 import tempfile
+from collections.abc import Iterator
 from datetime import timedelta
 from pathlib import Path
 
 HERE = Path(__file__).parent
+PAGES_THAT_PRINT = (HERE / "tour.md", *sorted((HERE / "howto").glob("*.md")))
+BLOCK = re.compile(
+    r"^```(python|console|text title=\"Output\")\n(.*?)^```$", re.MULTILINE | re.DOTALL
+)
+PICTURES = (
+    "registers",
+    "feeder",
+    "new_customer",
+    "corrected_bill",
+    "ideas",
+    "month_end",
+    "plots",
+    "weather",
+)
 FINDINGS_HEAD = """# Findings
 
 Made by `python docs/make.py` from `unsum.findings`.
@@ -79,11 +98,60 @@ def draw_picture(path: Path) -> None:
 
 def draw_examples(folder: Path) -> None:
     """The pictures that the scripts in examples/ draw."""
-    for name in ("registers", "feeder", "new_customer", "corrected_bill"):
+    for name in PICTURES:
         script = HERE.parent / "examples" / f"{name}.py"
         with tempfile.TemporaryDirectory() as place:
             subprocess.run([sys.executable, str(script)], cwd=place, check=True)
-            shutil.copy(Path(place) / f"{name}.png", folder)
+            for picture in Path(place).glob("*.png"):
+                shutil.copy(picture, folder)
+
+
+def run_page(page: Path) -> Iterator[tuple[re.Match[str], str]]:
+    """Run the blocks of a page in this folder, in order; its blocks of output, and what is printed.
+
+    `python` blocks share their names. `console` blocks are commands of unsum, run in this process;
+    `check` may end with exit code 1, which says that it found errors.
+    """
+    names: dict[str, object] = {}
+    printed = ""
+    for block in BLOCK.finditer(page.read_text(encoding="utf-8")):
+        kind, text = block.groups()
+        if kind == "python":
+            with contextlib.redirect_stdout(io.StringIO()) as stream:
+                exec(compile(text, str(page), "exec"), names)
+            printed = stream.getvalue()
+        elif kind == "console":
+            commands = text.replace("\\\n", " ").splitlines()  # a backslash continues a line
+            printed = "".join(run_command(command) for command in commands)
+        else:
+            yield block, printed
+
+
+def run_command(command: str) -> str:
+    """What a command prints; anything but success is an error."""
+    os.environ["TERMINAL_WIDTH"] = os.environ["COLUMNS"] = "100"
+    from typer.testing import CliRunner
+
+    from unsum.cli import app
+
+    program, *arguments = shlex.split(command)
+    if program != "unsum":
+        raise ValueError(f"{command!r} is not a command of unsum; put it into a bash block.")
+    done = CliRunner().invoke(app, arguments, prog_name="unsum")
+    if done.exit_code > (arguments[0] == "check"):
+        raise RuntimeError(f"{command}: {done.output}") from done.exception
+    return done.output
+
+
+def refresh_outputs(page: Path) -> None:
+    """Write into a page what its blocks print."""
+    text = page.read_text(encoding="utf-8")
+    with tempfile.TemporaryDirectory() as place, contextlib.chdir(place):
+        found = list(run_page(page))
+    for block, printed in reversed(found):
+        begin, end = block.span(2)
+        text = text[:begin] + printed + text[end:]
+    page.write_text(text, encoding="utf-8")
 
 
 if __name__ == "__main__":
@@ -91,3 +159,5 @@ if __name__ == "__main__":
     (HERE / "findings.md").write_text(findings_page(), encoding="utf-8")
     draw_picture(HERE / "unsum.png")
     draw_examples(HERE)
+    for page in PAGES_THAT_PRINT:
+        refresh_outputs(page)

@@ -28,6 +28,9 @@ LISTED = 6  # rows of a conflict that are named
 class LinearReadings:
     """Totals `matrix @ values`, with values in order of series and then of periods.
 
+    `recover` takes these in place of `Readings`. Readings that no nonnegative series can meet
+    together are refused, with the fewest of them that cannot.
+
     Parameters
     ----------
     matrix
@@ -43,9 +46,6 @@ class LinearReadings:
         The periods; numbers by default.
     labels
         What each reading is called in messages.
-
-    `recover` takes these in place of `Readings`. Readings that no nonnegative series can meet
-    together are refused, with the fewest of them that cannot.
     """
 
     def __init__(
