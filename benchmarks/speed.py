@@ -28,8 +28,8 @@ from threadpoolctl import ThreadpoolController
 from unsum.engine import chunk_bounds
 from unsum.factorization.autocorrelation import LAG_1, project_autocorrelation
 from unsum.factorization.chunk import Step
-from unsum.factorization.chunk_aligned import make_chunk
 from unsum.factorization.chunk_ar import AutocorrelatedChunk
+from unsum.factorization.crew import Plain, Threads
 from unsum.factorization.loop import Descent, factorize, stretch
 from unsum.kernels.implicit import fill_water
 from unsum.methods.nmf import NMF, NMFFit, levels
@@ -79,12 +79,9 @@ class Implicit:
     def __init__(self, readings: Readings, W: np.ndarray, H: np.ndarray) -> None:
         scale = levels(readings)
         weights = H / scale[:, None]
-        chunks = [
-            make_chunk(readings[low:high], scale[low:high], weights[low:high])
-            for low, high in chunk_bounds(readings)
-        ]
-        pool = ThreadPoolExecutor(THREADS)
-        self.descent = Descent(chunks, W.copy(), weights, stretch(readings), "hals", 1, pool)
+        crew = Threads(readings, scale, weights, Plain(), THREADS)
+        self.descent = Descent(crew, W, stretch(readings), "hals", 1)
+        self.descent.begin()
         self.n_readings = readings.n_readings
 
     def step(self) -> None:
@@ -267,10 +264,11 @@ def full_observation(repeats: int) -> float:
     W, H = rng.random((t, RANK)) + 0.1, rng.random((n, RANK)) + 0.1
 
     def ours(iterations: int) -> float:
-        found = factorize(
-            readings, np.ones(n), W, H, update="hals", n_inner=3, max_iter=iterations, tol=0.0,
-            accelerate=True,
-        )  # fmt: skip
+        with Threads(readings, np.ones(n), H, Plain(accelerate=True)) as crew:
+            found = factorize(
+                crew, readings, np.ones(n), W, update="hals", n_inner=3, max_iter=iterations,
+                tol=0.0, accelerate=True,
+            )  # fmt: skip
         return float(found.history["objective"][-1])
 
     def theirs(iterations: int) -> float:

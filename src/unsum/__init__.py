@@ -22,6 +22,7 @@ _HOMES = {
     "aggregate": "unsum.aggregation",
     "project_autocorrelation": "unsum.factorization.autocorrelation",
     "check": "unsum.reading",
+    "import_readings": "unsum.tables.importers",
     "load": "unsum.saving",
     "read_panel": "unsum.tables.panels",
     "read_readings": "unsum.reading",
@@ -44,6 +45,7 @@ if TYPE_CHECKING:
     from unsum.recovering import recover
     from unsum.recovery import Recovery
     from unsum.saving import load
+    from unsum.tables.importers import import_readings
     from unsum.tables.panels import read_panel
 
 

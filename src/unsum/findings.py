@@ -142,6 +142,8 @@ class Findings:
     set_aside_rows: np.ndarray = field(default_factory=lambda: np.empty(0, np.int64))
     set_aside_reasons: np.ndarray = field(default_factory=lambda: np.empty(0, np.int16))
     row_origin: str = "rows count from 0"
+    total_read: float | None = None  # the sum of all totals that could be read
+    total_set_aside: float | None = None
 
     def __iter__(self) -> Iterator[Finding]:
         return iter(self.items)

@@ -4,21 +4,26 @@ from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from unsum.engine import one_blas_thread
 from unsum.errors import ParameterError
 from unsum.indicators import Indicators, make_indicators
 from unsum.joining import add_teachers, choose_pupils, inform_fit, teach_traits
 from unsum.linear import LinearReadings
 from unsum.measures import Measures
 from unsum.methods import Method, Progress, make_method
+from unsum.methods.nmf import NMF
 from unsum.methods.panel import MAX_PERIODS, PanelFit, PanelModel
 from unsum.reading import read_readings
 from unsum.readings import Readings
 from unsum.recovery import Recovery, require_interval, require_own_readings
 from unsum.traits import Traits, make_traits
+
+if TYPE_CHECKING:
+    from unsum.factorization.crew import Plan
 
 
 def recover(
@@ -30,6 +35,7 @@ def recover(
     interval: float | None = None,
     groups: Any = None,
     group_totals: Any = None,
+    plan: Plan | None = None,
     **settings: Any,
 ) -> Recovery:
     """Recover every series at the fine time step, nonnegative and exact on every reading.
@@ -50,6 +56,8 @@ def recover(
         lies nine times in ten. For `"auto"` and `"panel"`.
     groups, group_totals
         Which series belong to which group, and totals of groups; see `Readings.with_groups`.
+    plan
+        Who does the work of iterative methods, if not threads of this process.
     settings
         Settings of the method, such as `rank` for `"nmf"`; its class says which there are.
     """
@@ -78,14 +86,16 @@ def recover(
             )
         learning = add_teachers(readings, pupils)
         chosen = _with_teachers(chosen, readings.further, places, learning)
-    fit = chosen.fit(learning, threads, progress)
-    uncertainty = getattr(fit, "uncertainty", None)
-    if interval is not None and uncertainty is None:
-        uncertainty = _assess(learning, chosen, fit, threads)
-    if readings.further is not None:
-        own = np.arange(pupils.n_series)
-        fit, uncertainty = fit.take(own), None if uncertainty is None else uncertainty.take(own)
-        fit = inform_fit(fit, pupils, readings.further.take(places), uncertainty)
+    more = {"plan": plan} if isinstance(chosen, NMF) else {}
+    with one_blas_thread():
+        fit = chosen.fit(learning, threads, progress, **more)
+        uncertainty = getattr(fit, "uncertainty", None)
+        if interval is not None and uncertainty is None:
+            uncertainty = _assess(learning, chosen, fit, threads)
+        if readings.further is not None:
+            own = np.arange(pupils.n_series)
+            fit, uncertainty = fit.take(own), None if uncertainty is None else uncertainty.take(own)
+            fit = inform_fit(fit, pupils, readings.further.take(places), uncertainty)
     return Recovery(
         readings=readings,
         method=getattr(fit, "method", chosen.name),

@@ -121,10 +121,11 @@ class Recovery:
 
     def blocks(self) -> Iterator[Block]:
         """Parts of the readings and their values, in order, without holding all values."""
-        for _, _, block in map_blocks(self._make, self.readings, self.threads):
+        for _, _, block in map_blocks(self.make, self.readings, self.threads):
             yield block
 
-    def _make(self, first: int, part: Readings) -> Block:
+    def make(self, first: int, part: Readings) -> Block:
+        """Values of a part that begins at series `first`, with intervals if they were asked for."""
         values = self.values_of(first, part)
         if self.interval is None:
             return Block(first, part, values)

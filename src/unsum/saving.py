@@ -57,18 +57,31 @@ _LEFT_OUT = ("sample", "threads")  # not needed any more
 
 def save(content: Recovery | Model, path: str | Path) -> None:
     """Write a recovery or a model to a file that `unsum.load` reads."""
-    arrays: dict[str, np.ndarray] = {}
-    tree = _pack(content, arrays)
-    header = json.dumps({"format": FORMAT, "version": VERSION, "content": tree})
-    with whole_file(Path(path)) as temporary, temporary.open("wb") as file:
-        columns: dict[str, Any] = {"header": np.frombuffer(header.encode(), np.uint8), **arrays}
-        np.savez_compressed(file, **columns)
+    save_tree(content, Path(path))
 
 
 def load(path: str | Path) -> Recovery | Model:
     """Read what `save` of a recovery or a model wrote; both can be applied to other readings."""
+    content = load_tree(Path(path))
+    if not isinstance(content, Recovery | Model):
+        raise TableError(f"{path} holds neither a recovery nor a model.")
+    return content
+
+
+def save_tree(content: Any, path: Path) -> None:
+    """Write anything that the format knows."""
+    arrays: dict[str, np.ndarray] = {}
+    tree = _pack(content, arrays)
+    header = json.dumps({"format": FORMAT, "version": VERSION, "content": tree})
+    with whole_file(path) as temporary, temporary.open("wb") as file:
+        columns: dict[str, Any] = {"header": np.frombuffer(header.encode(), np.uint8), **arrays}
+        np.savez_compressed(file, **columns)
+
+
+def load_tree(path: Path) -> Any:
+    """Read what `save_tree` wrote."""
     try:
-        with Path(path).open("rb") as raw, np.load(raw, allow_pickle=False) as file:
+        with path.open("rb") as raw, np.load(raw, allow_pickle=False) as file:
             arrays = {name: file[name] for name in file.files}
         header = json.loads(bytes(arrays.pop("header")))
         known = header["format"] == FORMAT
@@ -84,12 +97,9 @@ def load(path: str | Path) -> Recovery | Model:
             f"is {FORMAT!r} version {VERSION}. Save it again with this version of unsum."
         )
     try:
-        content = _unpack(header["content"], arrays)
+        return _unpack(header["content"], arrays)
     except (*DAMAGE, AttributeError, pa.ArrowException) as error:
         raise TableError(f"{path} is damaged: {error}; save it again.") from error
-    if not isinstance(content, Recovery | Model):
-        raise TableError(f"{path} holds neither a recovery nor a model.")
-    return content
 
 
 def _pack(value: Any, arrays: dict[str, np.ndarray]) -> Any:

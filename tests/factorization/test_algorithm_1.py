@@ -12,6 +12,7 @@ from tests.problems import random_readings
 from unsum.engine import CHUNK
 from unsum.errors import ParameterError
 from unsum.factorization.chunk_aligned import is_aligned
+from unsum.factorization.crew import Plain, Threads
 from unsum.factorization.loop import factorize
 from unsum.kernels.implicit import fill_water
 from unsum.methods.nmf import NMF, levels
@@ -25,6 +26,11 @@ CASES = {
     "clipping": {"shape": 0.3, "zeros": 0.2, "coverage": 0.9},
     "short": {"shape": 1.0, "zeros": 0.1, "coverage": 0.8, "n_periods": 12},
 }
+
+
+def solve(readings, scale, W, H, *, accelerate=False, threads=None, **settings):
+    with Threads(readings, scale, H, Plain(accelerate), threads) as crew:
+        return factorize(crew, readings, scale, W, accelerate=accelerate, **settings)
 
 
 def start_of(readings, rank, seed):
@@ -73,7 +79,7 @@ def test_the_implicit_solver_follows_the_printed_algorithm(case, update, inner):
     unit = np.where(scale > 0, scale, 1.0)[readings.series_of_readings()]
     naive = list(algorithm_1(W, H.T, readings, readings.total / unit, update, inner, 50))
     for n_iterations in (0, 1, 2, 10, 50):
-        found = factorize(
+        found = solve(
             readings, scale, W, H, update=update, n_inner=inner, max_iter=n_iterations, tol=0.0
         )
         V, W_naive, H_naive = naive[n_iterations]
@@ -93,7 +99,7 @@ def test_any_rank_fits_into_lanes(rank):
     scale, W, H = start_of(readings, rank, seed=1)
     unit = np.where(scale > 0, scale, 1.0)[readings.series_of_readings()]
     naive = list(algorithm_1(W, H.T, readings, readings.total / unit, "hals", 1, 1))
-    found = factorize(readings, scale, W, H, update="hals", n_inner=1, max_iter=1, tol=0.0)
+    found = solve(readings, scale, W, H, update="hals", n_inner=1, max_iter=1, tol=0.0)
     np.testing.assert_allclose(found.W, naive[1][1], rtol=1e-7, atol=1e-9)
     np.testing.assert_allclose(found.H, naive[1][2].T, rtol=1e-7, atol=1e-9)
 
@@ -105,7 +111,7 @@ def test_clipping_is_exercised_and_absent_where_it_should_be():
     ):  # fmt: skip
         readings = make_case(case)
         scale, W, H = start_of(readings, 3, seed=1)
-        found = factorize(readings, scale, W, H, update="hals", n_inner=1, max_iter=20, tol=0.0)
+        found = solve(readings, scale, W, H, update="hals", n_inner=1, max_iter=20, tol=0.0)
         assert lowest <= found.history["clipped"][-1] <= highest
         assert found.history["clipped"][-1] <= found.history["expanded"][-1]
 
@@ -113,7 +119,7 @@ def test_clipping_is_exercised_and_absent_where_it_should_be():
 def test_the_residual_is_the_papers_when_factors_are_balanced():
     readings = random_readings(6, n_series=12, shape=0.5)
     scale, W, H = start_of(readings, 1, seed=2)
-    found = factorize(readings, scale, W, H, update="hals", n_inner=1, max_iter=3, tol=0.0)
+    found = solve(readings, scale, W, H, update="hals", n_inner=1, max_iter=3, tol=0.0)
     balance = np.sqrt(np.linalg.norm(found.W) / np.linalg.norm(found.H))
     W_even, H_even = found.W / balance, found.H.T * balance
     V = expand(readings, found, scale)
@@ -147,7 +153,7 @@ def test_accelerated_iterations_reach_the_same_in_far_fewer(case):
     readings = make_case(case)
     scale, W, H = start_of(readings, 3, seed=1)
     plain, fast = (
-        factorize(
+        solve(
             readings, scale, W, H, update="hals", n_inner=2, max_iter=150, tol=0.0,
             accelerate=accelerate,
         ).history["objective"]
@@ -160,10 +166,10 @@ def test_an_accelerated_state_is_consistent_with_its_factors():
     for case in [*CASES, "same dates", "length one"]:
         readings = make_case(case)
         scale, W, H = start_of(readings, 3, seed=1)
-        found = factorize(
+        found = solve(
             readings, scale, W, H, update="hals", n_inner=2, max_iter=37, tol=0.0, accelerate=True
         )
-        again = factorize(
+        again = solve(
             readings, scale, found.W, found.H, update="hals", n_inner=2, max_iter=0, tol=0.0
         )
         for name in ("objective", "residual", "stationarity"):
@@ -175,7 +181,7 @@ def test_same_bits_for_any_number_of_threads():
     readings = random_readings(3, n_series=4 * CHUNK + 17, n_periods=24)
     scale, W, H = start_of(readings, 4, seed=3)
     found = [
-        factorize(
+        solve(
             readings,
             scale,
             W,
@@ -211,7 +217,7 @@ def test_unused_profiles_are_revived():
     scale, W, H = start_of(readings, 4, seed=4)
     H[:, 2] = 0.0
     W[:, 1] = 0.0
-    found = factorize(readings, scale, W, H, update="hals", n_inner=2, max_iter=30, tol=0.0)
+    found = solve(readings, scale, W, H, update="hals", n_inner=2, max_iter=30, tol=0.0)
     assert (found.W.sum(axis=0) > 0).all()
     assert (found.H.sum(axis=0) > 0).all()
     objective = found.history["objective"]
@@ -253,9 +259,7 @@ def test_a_full_panel_is_fitted_as_well_as_by_scikit_learn():
     )
     W = rng.random((50, 4)) + 0.1
     H = rng.random((80, 4)) + 0.1
-    found = factorize(
-        readings, np.ones(80), W, H, update="hals", n_inner=2, max_iter=3000, tol=1e-10
-    )
+    found = solve(readings, np.ones(80), W, H, update="hals", n_inner=2, max_iter=3000, tol=1e-10)
     model = sklearn.decomposition.NMF(4, init="custom", max_iter=5000, tol=1e-5)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)  # it need not reach its own tolerance

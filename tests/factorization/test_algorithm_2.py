@@ -14,7 +14,8 @@ from unsum.factorization.autocorrelation import (
     largest_autocorrelation,
     solve_printed,
 )
-from unsum.factorization.chunk_ar import AutocorrelatedChunk
+from unsum.factorization.chunk_ar import Pulled
+from unsum.factorization.crew import Threads
 from unsum.factorization.loop import factorize
 from unsum.kernels.autocorrelated import smooth_rows
 from unsum.methods.nmf_ar import NMFAR, choose_rho, choose_strength
@@ -26,17 +27,9 @@ LAGS = {"one": {1: 1.0}, "week": {1: 0.6, 7: 0.4}, "third": {3: 1.0}}
 
 
 def run(readings, scale, W, H, lags, rho, strength, **settings):
-    chunks = []
-
-    def make(own, weights):
-        chunk = AutocorrelatedChunk(
-            readings[own], scale[own], weights, lags, rho[own], strength[own], switch=False
-        )
-        chunks.append(chunk)
-        return chunk
-
-    found = factorize(readings, scale, W, H, make=make, **settings)
-    return found, np.concatenate([chunk.V for chunk in chunks]).T
+    with Threads(readings, scale, H, Pulled(lags, rho, strength)) as crew:
+        found = factorize(crew, readings, scale, W, **settings)
+        return found, np.concatenate([chunk.V for chunk in crew.chunks]).T
 
 
 @pytest.mark.parametrize("case", CASES)

@@ -11,6 +11,8 @@ from unsum.cli.app import Exit, app
 from unsum.cli.options import (
     ActiveFromOpt,
     ActiveToOpt,
+    CheckpointOpt,
+    DaskOpt,
     DecimalOpt,
     DropOpt,
     EndOpt,
@@ -22,17 +24,20 @@ from unsum.cli.options import (
     InclusiveOpt,
     IntervalOpt,
     JsonOpt,
+    MemoryOpt,
     NegativesOpt,
     OutOpt,
     OverlapsOpt,
     PanelFreqOpt,
     QualityOpt,
     ReportOpt,
+    ResultOpt,
     SchemeOpt,
     SeedOpt,
     SeriesOpt,
     SnapOpt,
     StartOpt,
+    TableArg,
     ThreadsOpt,
     TimeOpt,
     ToOpt,
@@ -45,9 +50,11 @@ from unsum.cli.options import (
     columns_of,
     lags_of,
     make_screen,
+    means_of,
     options_of,
     scheme_of,
     show_job,
+    source_of,
     strength_of,
 )
 from unsum.errors import ParameterError
@@ -55,8 +62,8 @@ from unsum.errors import ParameterError
 
 @app.command()
 def recover(
-    file: FileArg,
-    out: OutOpt,
+    file: TableArg,
+    out: ResultOpt,
     freq: FreqOpt = "D",
     method: Annotated[
         str, typer.Option(help="auto, even, denton, panel, nmf, or nmf-ar.")
@@ -144,6 +151,9 @@ def recover(
     date_format: FormatOpt = None,
     decimal: DecimalOpt = ".",
     threads: ThreadsOpt = None,
+    memory: MemoryOpt = None,
+    checkpoint: CheckpointOpt = None,
+    dask: DaskOpt = None,
     json: JsonOpt = False,
 ) -> None:
     """Readings in, fine series out: nonnegative, and adding up to every reading.
@@ -161,8 +171,11 @@ def recover(
     Example: unsum recover bills.csv -o daily.csv --groups feeders.csv --group-totals loads.csv
 
     Example: unsum recover bills.csv -o daily.parquet --method nmf --rank 5
+
+    Example: unsum recover meters/ -o daily --memory 4GB --checkpoint run
     """
-    from unsum.tables.jobs import Outputs, run_recover
+    from unsum.tables.jobs import Outputs
+    from unsum.tables.running import run_recover
 
     columns = columns_of(
         series=series, start=start, end=end, total=total, quality=quality,
@@ -181,17 +194,18 @@ def recover(
     if (groups is None) != (group_totals is None):
         raise ParameterError("--groups and --group-totals go together; give both.")
     screen = make_screen(json)
-    job = run_recover(
-        file, Outputs(out, wide, unbilled, save, profiles_only, report), options, method=method,
-        settings=settings, drop_bad=drop_bad, threads=threads, interval=interval, groups=groups,
-        group_totals=group_totals, watch=screen.watch, say=screen.say,
-    )  # fmt: skip
+    with means_of(out, threads, memory, dask, checkpoint) as means:
+        job = run_recover(
+            source_of(file), Outputs(out, wide, unbilled, save, profiles_only, report), options,
+            method=method, settings=settings, drop_bad=drop_bad, interval=interval, groups=groups,
+            group_totals=group_totals, watch=screen.watch, say=screen.say, means=means,
+        )  # fmt: skip
     show_job(job, "recover", screen, json=json)
 
 
 @app.command()
 def check(
-    file: FileArg,
+    file: TableArg,
     freq: FreqOpt = "D",
     tz: TzOpt = None,
     inclusive_end: InclusiveOpt = False,

@@ -11,23 +11,26 @@ from unsum.cli.app import app
 from unsum.cli.options import (
     ActiveFromOpt,
     ActiveToOpt,
+    DaskOpt,
     DecimalOpt,
     DropOpt,
     EndOpt,
-    FileArg,
     FormatOpt,
     InclusiveOpt,
     IntervalOpt,
     JsonOpt,
+    MemoryOpt,
     NegativesOpt,
     OutOpt,
     OverlapsOpt,
     PanelFreqOpt,
     QualityOpt,
     ReportOpt,
+    ResultOpt,
     SeriesOpt,
     SnapOpt,
     StartOpt,
+    TableArg,
     ThreadsOpt,
     TimeOpt,
     TotalOpt,
@@ -38,7 +41,9 @@ from unsum.cli.options import (
     WideOpt,
     columns_of,
     make_screen,
+    means_of,
     show_job,
+    source_of,
 )
 from unsum.errors import ParameterError
 
@@ -155,8 +160,8 @@ def report(
 @app.command()
 def apply(
     model: Annotated[Path, typer.Argument(help="What 'recover --save' kept.", show_default=False)],
-    file: FileArg,
-    out: OutOpt,
+    file: TableArg,
+    out: ResultOpt,
     interval: IntervalOpt = None,
     traits: Annotated[
         str | None,
@@ -181,6 +186,8 @@ def apply(
     date_format: FormatOpt = None,
     decimal: DecimalOpt = ".",
     threads: ThreadsOpt = None,
+    memory: MemoryOpt = None,
+    dask: DaskOpt = None,
     json: JsonOpt = False,
 ) -> None:
     """New series, or new readings of known ones, on stored profiles, without learning again.
@@ -192,18 +199,20 @@ def apply(
 
     Example: unsum apply bills.unsum newcomers.csv -o newcomers.csv --interval 0.9
     """
-    from unsum.tables.jobs import Outputs, run_apply
+    from unsum.tables.jobs import Outputs
+    from unsum.tables.running import run_apply
 
     columns = columns_of(
         series=series, start=start, end=end, total=total, quality=quality,
         active_from=active_from, active_to=active_to,
     )  # fmt: skip
     screen = make_screen(json)
-    job = run_apply(
-        model, file, Outputs(out, wide, unbilled, report=report), drop_bad=drop_bad,
-        threads=threads, watch=screen.watch, say=screen.say, interval=interval, traits=traits,
-        end="inclusive" if inclusive_end else "exclusive", snap=snap, overlaps=overlaps,
-        negatives=negatives, true_up=true_up, date_format=date_format,
-        decimal=decimal, columns=columns,
-    )  # fmt: skip
+    with means_of(out, threads, memory, dask) as means:
+        job = run_apply(
+            model, source_of(file), Outputs(out, wide, unbilled, report=report),
+            drop_bad=drop_bad, means=means, watch=screen.watch, say=screen.say, interval=interval,
+            traits=traits, end="inclusive" if inclusive_end else "exclusive", snap=snap,
+            overlaps=overlaps, negatives=negatives, true_up=true_up, date_format=date_format,
+            decimal=decimal, columns=columns,
+        )  # fmt: skip
     show_job(job, "apply", screen, json=json)

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -10,6 +13,31 @@ import typer
 from unsum.errors import ParameterError, require_choice
 
 FileArg = Annotated[Path, typer.Argument(help="A CSV or Parquet file.", show_default=False)]
+TableArg = Annotated[
+    str,
+    typer.Argument(
+        help="A CSV or Parquet file, a folder of Parquet files, or an address such as s3://...",
+        show_default=False,
+    ),
+]
+ResultOpt = Annotated[
+    Path,
+    typer.Option(
+        "-o", "--out", help="The file to write: .csv or .parquet; without an ending, a folder."
+    ),
+]
+MemoryOpt = Annotated[
+    str | None,
+    typer.Option(help="How much to use, such as 2GB; half of what is free by default."),
+]
+CheckpointOpt = Annotated[
+    Path | None,
+    typer.Option(help="A folder; the same command goes on from there if it was ended."),
+]
+DaskOpt = Annotated[
+    str | None,
+    typer.Option(help="A Dask cluster: tcp://host:port, or local:4 for processes here."),
+]
 OutOpt = Annotated[Path, typer.Option("-o", "--out", help="The file to write: .csv or .parquet.")]
 FreqOpt = Annotated[
     str, typer.Option(help="The fine step: 15min, h, D, W, MS, ..., or 'period' for numbers.")
@@ -81,6 +109,52 @@ SeedOpt = Annotated[int, typer.Option(help="Seed of random dates.", min=0)]
 EndsOpt = Annotated[
     bool, typer.Option("--ends", help="What lies before the first and after the last date is read.")
 ]
+
+
+def source_of(text: str) -> Path | str:
+    """A path, or an address in another file system."""
+    return text if "://" in text else Path(text)
+
+
+def bytes_of(text: str | None) -> int | None:
+    """Such as 500MB, 2GB, or plain bytes."""
+    if text is None:
+        return None
+    units = {"": 1, "kb": 10**3, "mb": 10**6, "gb": 10**9, "tb": 10**12}
+    match = re.fullmatch(r"(\d+(?:\.\d+)?)\s*([kmgt]?i?b?)", text.strip().lower())
+    unit = "" if match is None else match[2].replace("i", "")
+    unit = unit if unit.endswith("b") or not unit else f"{unit}b"
+    if match is None or unit not in (*units, "b"):
+        raise ParameterError(f"--memory must be like 500MB or 2GB; got {text!r}.")
+    return int(float(match[1]) * units.get(unit, 1))
+
+
+@contextmanager
+def means_of(
+    out: Path,
+    threads: int | None,
+    memory: str | None,
+    dask: str | None,
+    checkpoint: Path | None = None,
+) -> Iterator[Any]:
+    """What a run may use; a cluster is left when the run is over."""
+    from unsum.tables.running import Means
+
+    means = Means(threads, bytes_of(memory), checkpoint)
+    if dask is None:
+        yield means
+        return
+    from dataclasses import replace
+    from tempfile import TemporaryDirectory
+
+    from unsum.cluster import join_cluster
+
+    parent = out.resolve().parent
+    with (
+        TemporaryDirectory(prefix=f".{out.name}.", suffix=".dask", dir=parent) as folder,
+        join_cluster(dask, Path(folder)) as cluster,
+    ):
+        yield replace(means, cluster=cluster)
 
 
 def columns_of(**columns: str | None) -> dict[str, str]:

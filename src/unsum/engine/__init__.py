@@ -9,9 +9,10 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import AbstractContextManager
 from os import cpu_count
 from pathlib import Path
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from unsum.errors import ParameterError
 from unsum.readings import Readings
@@ -41,13 +42,22 @@ def block_size(n_periods: int) -> int:
     return CHUNK * max(1, BLOCK_VALUES // (CHUNK * n_periods))
 
 
+def one_blas_thread() -> AbstractContextManager[Any]:
+    """BLAS works alone: sums that it shares out have other bits for other numbers of cores."""
+    import scipy.linalg  # noqa: F401 (it brings a BLAS of its own, which must be there by now)
+    from threadpoolctl import threadpool_limits
+
+    limits: AbstractContextManager[Any] = threadpool_limits(1, user_api="blas")
+    return limits
+
+
 def map_blocks(
     function: Callable[[int, Readings], Result], readings: Readings, threads: int | None = None
 ) -> Iterator[tuple[int, Readings, Result]]:
     """Apply a function to blocks of series, a few ahead of the reader, in their order."""
     size = block_size(readings.n_periods)
     workers = count_threads(threads)
-    with ThreadPoolExecutor(workers) as pool:
+    with one_blas_thread(), ThreadPoolExecutor(workers) as pool:
         ahead: deque[tuple[int, Readings, Future[Result]]] = deque()
         try:
             for first in range(0, readings.n_series, size):

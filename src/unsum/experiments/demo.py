@@ -19,8 +19,9 @@ from unsum.findings import Findings
 from unsum.panel import sum_between
 from unsum.recovering import recover
 from unsum.recovery import Recovery
-from unsum.tables.jobs import Job, Outputs, Say, Watch, run_recover
+from unsum.tables.jobs import Job, Outputs, Say, Watch
 from unsum.tables.rows import Options
+from unsum.tables.running import run_recover
 from unsum.tables.write import write_table
 
 
@@ -72,7 +73,7 @@ def run_demo(folder: Path, n_customers: int, seed: int, *, watch: Watch, say: Sa
     job = run_recover(
         folder / "readings.csv",
         Outputs(folder / "daily.parquet", report=folder / "report.html"), options, method="auto",
-        settings={}, drop_bad=True, threads=None, watch=watch, say=say,
+        settings={}, drop_bad=True, watch=watch, say=say,
     )  # fmt: skip
     recovered = job.recovery
     even = recover(recovered.readings, "even")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 
@@ -29,6 +30,7 @@ class Step:
     bound: float  # the largest eigenvalue of S
     momentum: float
     retreat: bool
+    dead: tuple[int, ...]  # profiles that nobody uses: weights of zero, before all else
     W: np.ndarray
     C: np.ndarray  # running sum of W, likewise
     lowest: np.ndarray  # the smallest entry of each profile, padded like C
@@ -47,6 +49,7 @@ class Step:
         momentum: float = 0.0,
         *,
         retreat: bool = False,
+        dead: tuple[int, ...] = (),
     ) -> Step:
         rank = W.shape[1]
         S = W_fit.T @ W_fit
@@ -57,7 +60,7 @@ class Step:
         lowest[0, :rank] = lows.min(axis=0)
         return cls(
             update, n_inner, W_fit, C if W_fit is W else _running_sum(W_fit), S,
-            W_fit.T @ W_before, bound, momentum, retreat, W, C, lowest, lows, width,
+            W_fit.T @ W_before, bound, momentum, retreat, dead, W, C, lowest, lows, width,
         )  # fmt: skip
 
 
@@ -111,12 +114,37 @@ class Reduction:
         return residual, squares
 
 
-class Chunk:
+def prepare(weights: np.ndarray, fitted: np.ndarray, step: Step) -> None:
+    """Weights as a step finds them."""
+    if step.retreat:
+        weights[:] = fitted
+    weights[:, list(step.dead)] = 0.0
+
+
+class Keeping:
+    """State that can be put aside and taken up again, with the same bits."""
+
+    STATE: ClassVar[tuple[str, ...]]
+
+    def keep(self) -> dict[str, np.ndarray]:
+        return {name: np.array(getattr(self, name)) for name in self.STATE}
+
+    def resume(self, state: dict[str, np.ndarray]) -> None:
+        for name in self.STATE:
+            if name == "weights":  # a view of those of all series
+                self.weights[:] = state[name]  # type: ignore[attr-defined]
+            else:
+                setattr(self, name, state[name])
+
+
+class Chunk(Keeping):
     """Some series: the edges between their readings, weights, and the R of their projected values.
 
     Series are worked through in order of their first edge, so that neighbours touch the same rows
     of the running sums. Only the rows in use are copied out of those.
     """
+
+    STATE: ClassVar[tuple[str, ...]] = ("weights", "fitted", "tau", "lift_ptr", "lift_at", "lift")
 
     def __init__(
         self, part: Readings, scale: np.ndarray, weights: np.ndarray, *, accelerate: bool = False
@@ -145,8 +173,7 @@ class Chunk:
         from unsum.kernels.passes import pass_chunk
 
         rank = self.weights.shape[1]
-        if step.retreat:
-            self.weights[:] = self.fitted
+        prepare(self.weights, self.fitted, step)
         reduction = Reduction.zeros(self.rows, rank)
         C, C_fit = self._running_sums(step)
         self.lift_ptr, self.lift_at, self.lift = pass_chunk(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from unsum.factorization.chunk import UPDATES, Chunk, Reduction, Step
+from unsum.factorization.chunk import UPDATES, Chunk, Reduction, Step, prepare
 from unsum.readings import Readings
 
 
@@ -47,8 +47,7 @@ class AlignedChunk(Chunk):
     def advance(self, step: Step) -> Reduction:
         from unsum.kernels.aligned import pass_aligned
 
-        if step.retreat:
-            self.weights[:] = self.fitted
+        prepare(self.weights, self.fitted, step)
         C, C_fit = self._running_sums(step)
         reduction = Reduction.zeros(self.rows, self.weights.shape[1])
         self.lift_ptr, self.lift_at, self.lift = pass_aligned(
@@ -65,6 +64,8 @@ class AlignedChunk(Chunk):
 class CompleteChunk(AlignedChunk):
     """Every reading is of one period, so that V is known there and nothing clips."""
 
+    STATE = ("weights", "fitted", "between")
+
     def __init__(
         self, part: Readings, scale: np.ndarray, weights: np.ndarray, *, accelerate: bool = False
     ) -> None:
@@ -75,8 +76,7 @@ class CompleteChunk(AlignedChunk):
     def advance(self, step: Step) -> Reduction:
         from unsum.kernels.aligned import pass_complete
 
-        if step.retreat:
-            self.weights[:] = self.fitted
+        prepare(self.weights, self.fitted, step)
         C, C_fit = self._running_sums(step)
         reduction = Reduction.zeros(self.rows, self.weights.shape[1])
         self.between = pass_complete(

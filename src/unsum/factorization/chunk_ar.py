@@ -2,18 +2,42 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass, replace
+
 import numpy as np
 
-from unsum.factorization.chunk import UPDATES, Reduction, Step
+from unsum.factorization.chunk import UPDATES, Keeping, Reduction, Step, prepare
 from unsum.readings import Readings
 
 
-class AutocorrelatedChunk:
+@dataclass(frozen=True)
+class Pulled:
+    """How chunks of Algorithm 2 are made."""
+
+    lags: dict[int, float]
+    rho: np.ndarray
+    strength: np.ndarray
+    switch: bool = False
+    accelerate: bool = False
+
+    def of(self, own: slice) -> Pulled:
+        return replace(self, rho=self.rho[own], strength=self.strength[own])
+
+    def make(self, part: Readings, scale: np.ndarray, weights: np.ndarray) -> AutocorrelatedChunk:
+        return AutocorrelatedChunk(
+            part, scale, weights, self.lags, self.rho, self.strength, switch=self.switch,
+            accelerate=self.accelerate,
+        )  # fmt: skip
+
+
+class AutocorrelatedChunk(Keeping):
     """Some series with their V; W, H and V are updated as in Algorithm 2.
 
     `strength` is lambda of every series. With `switch`, the paper's rule, a series is only pulled
     in the iterations in which its model W h misses its autocorrelation.
     """
+
+    STATE = ("weights", "fitted", "V", "zero")
 
     def __init__(
         self,
@@ -42,8 +66,7 @@ class AutocorrelatedChunk:
         from unsum.kernels.updates import update_rows
 
         H, W, rank = self.weights, step.W, self.weights.shape[1]
-        if step.retreat:
-            H[:] = self.fitted
+        prepare(H, self.fitted, step)
         if step.n_inner > 0:
             update = UPDATES.index(step.update)
             update_rows(update, step.S, step.bound, self.V @ step.W_fit, H, step.n_inner)

@@ -6,17 +6,15 @@ while the stopping criterion is not satisfied
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Protocol
+from typing import Any
 
 import numpy as np
-from threadpoolctl import threadpool_limits
 
-from unsum.engine import chunk_bounds, count_threads
+from unsum.engine import chunk_bounds
 from unsum.factorization.chunk import UPDATES, Reduction, Step
-from unsum.factorization.chunk_aligned import make_chunk
+from unsum.factorization.crew import Crew, Keeper, Plain, Threads
 from unsum.readings import Readings
 
 PATIENCE = 10  # iterations over which the change of the objective is judged
@@ -47,63 +45,63 @@ class Trajectory:
         return {name: np.array(values) for name, values in self.__dict__.items()}
 
 
-class Block(Protocol):
-    """A chunk of series that can be advanced by an iteration."""
-
-    def advance(self, step: Step) -> Reduction: ...
-
-
 def factorize(
+    crew: Crew,
     readings: Readings,
     scale: np.ndarray,
     W: np.ndarray,
-    H: np.ndarray,
     *,
-    make: Callable[[slice, np.ndarray], Block] | None = None,
     update: str,
     n_inner: int,
     max_iter: int,
     tol: float,
     accelerate: bool = False,
     warm: int = 0,
-    threads: int | None = None,
     progress: Callable[[int], None] | None = None,
+    keeper: Keeper | None = None,
 ) -> Factorization:
-    """Run Algorithm 1 from W and H. `warm` updates of H alone may come first.
+    """Run Algorithm 1 from W and the weights of a crew, whose chunks may make it Algorithm 2.
 
-    `make` makes the chunk of a range of series from the view of its weights; those of Algorithm 2
-    make this Algorithm 2.
+    `warm` updates of H alone may come first.
     """
-    H = np.ascontiguousarray(H, dtype=np.float64).copy()
-    W = np.ascontiguousarray(W, dtype=np.float64).copy()
-    if make is None:
-
-        def make(own: slice, weights: np.ndarray) -> Block:
-            return make_chunk(readings[own], scale[own], weights, accelerate=accelerate)
-
-    chunks = [make(slice(*own), H[slice(*own)]) for own in chunk_bounds(readings)]
-    unit = np.repeat(np.where(scale > 0, scale, 1.0), np.diff(readings.indptr))
-    size = float(np.sum((readings.total / unit) ** 2 / (readings.stop - readings.start)))
+    size = _squares(readings, scale)
     trajectory = Trajectory()
-    with threadpool_limits(1, user_api="blas"), ThreadPoolExecutor(count_threads(threads)) as pool:
-        descent = Descent(
-            chunks, W, H, stretch(readings), update, n_inner, pool, accelerate=accelerate
-        )
+    descent = Descent(crew, W, stretch(readings), update, n_inner, accelerate=accelerate)
+    kept = None if keeper is None else keeper.load()
+    if kept is not None:
+        descent.resume(kept)
+        trajectory = Trajectory(**{name: list(kept[name]) for name in vars(trajectory)})
+    else:
+        descent.begin()
         for _ in range(warm):
             descent.update_weights()
-        reason = f"stopped after max_iter = {max_iter} iterations"
-        for iteration in range(max_iter + 1):
+    reason = f"stopped after max_iter = {max_iter} iterations"
+    for iteration in range(max(0, len(trajectory.objective) - 1), max_iter + 1):
+        if len(trajectory.objective) <= iteration:
             _record(trajectory, descent, size, readings.n_readings)
-            found = _stop_reason(trajectory, size, tol)
-            if found is not None:
-                reason = found
-                break
-            if iteration == max_iter:
-                break
-            descent.iterate()
-            if progress is not None:
-                progress(1)
-    return Factorization(descent.W, H, trajectory.arrays(), reason)
+        found = _stop_reason(trajectory, size, tol)
+        if found is not None:
+            reason = found
+            break
+        if keeper is not None:
+            keeper.save(lambda: descent.keep() | trajectory.arrays())
+        if iteration == max_iter:
+            break
+        descent.iterate()
+        if progress is not None:
+            progress(1)
+    return Factorization(descent.W, crew.weights(), trajectory.arrays(), reason)
+
+
+def _squares(readings: Readings, scale: np.ndarray) -> float:
+    """The squared totals of scaled series, each over its length; in parts, to hold little."""
+    unit = np.where(scale > 0, scale, 1.0)
+    total = 0.0
+    for low, high in chunk_bounds(readings):
+        part = readings[low:high]
+        shares = part.total / np.repeat(unit[low:high], np.diff(part.indptr))
+        total += float(np.sum(shares**2 / (part.stop - part.start)))
+    return total
 
 
 def fit_weights(
@@ -120,14 +118,12 @@ def fit_weights(
 
     Every series goes its own way, whatever others there are.
     """
-    H = np.ascontiguousarray(H, dtype=np.float64).copy()
-    parts = [slice(*own) for own in chunk_bounds(readings)]
-    chunks = [make_chunk(readings[own], scale[own], H[own]) for own in parts]
-    with threadpool_limits(1, user_api="blas"), ThreadPoolExecutor(count_threads(threads)) as pool:
-        descent = Descent(chunks, W, H, stretch(readings), "hals", n_inner, pool)
+    with Threads(readings, scale, H, Plain(), threads) as crew:
+        descent = Descent(crew, W, stretch(readings), "hals", n_inner)
+        descent.begin()
         for _ in range(steps):
             descent.update_weights()
-    return H
+        return crew.weights()
 
 
 class Descent:
@@ -140,21 +136,38 @@ class Descent:
 
     def __init__(
         self,
-        chunks: Sequence[Block],
+        crew: Crew,
         W: np.ndarray,
-        H: np.ndarray,
         width: int,
         update: str,
         n_inner: int,
-        pool: ThreadPoolExecutor,
         *,
         accelerate: bool = False,
     ) -> None:
-        self.chunks, self.W, self.H, self.pool = chunks, W, H, pool
+        self.crew, self.W = crew, np.ascontiguousarray(W, dtype=np.float64).copy()
         self.width, self.update, self.n_inner = width, update, n_inner
         self.accelerate, self.pace = accelerate, 1.0
-        self.fitted = W  # where the last iteration arrived, before it was carried on
-        self._sweep(Step.of(W, W, W, width, update, 0))
+        self.fitted = self.W  # where the last iteration arrived, before it was carried on
+        self.dead: tuple[int, ...] = ()
+
+    def begin(self) -> None:
+        """The first V step."""
+        self._sweep(Step.of(self.W, self.W, self.W, self.width, self.update, 0))
+
+    def keep(self) -> dict[str, Any]:
+        """What it takes to go on from here, with the same bits."""
+        return {
+            "crew": self.crew.keep(), "W": self.W, "fitted": self.fitted, "pace": self.pace,
+            "gram": self.state.gram, "sums": self.state.sums, "residual_of_weights": self.residual,
+            "squares": self.squares,
+        }  # fmt: skip
+
+    def resume(self, kept: dict[str, Any]) -> None:
+        self.crew.resume(kept["crew"])
+        self.W, self.fitted, self.pace = kept["W"], kept["fitted"], float(kept["pace"])
+        self.state = Reduction.zeros(np.arange(len(self.W) + 1), self.W.shape[1])
+        self.state.gram, self.state.sums = kept["gram"], kept["sums"]
+        self.residual, self.squares = kept["residual_of_weights"], kept["squares"]
 
     @property
     def objective(self) -> float:
@@ -164,7 +177,11 @@ class Descent:
         self._revive()
         before, fitted = self.objective, self._update_profiles()
         momentum, W = self._carry_on(fitted)
-        self._sweep(Step.of(fitted, W, self.W, self.width, self.update, self.n_inner, momentum))
+        dead, self.dead = self.dead, ()
+        step = Step.of(
+            fitted, W, self.W, self.width, self.update, self.n_inner, momentum, dead=dead
+        )
+        self._sweep(step)
         if momentum > 0 and not self.objective <= before:
             self.pace = 1.0
             self._sweep(Step.of(fitted, fitted, W, self.width, self.update, 0, retreat=True))
@@ -177,7 +194,7 @@ class Descent:
     def _sweep(self, step: Step) -> None:
         """Every chunk's H update and V step; their sums, and R H' with its squares by profile."""
         total = Reduction.zeros(np.arange(len(step.W) + 1), step.W.shape[1])
-        for reduction in self.pool.map(lambda chunk: chunk.advance(step), self.chunks):
+        for reduction in self.crew.sweep(step):
             total.add(reduction)
         self.W, self.state = step.W, total
         self.residual, self.squares = total.residual(step.W)
@@ -196,7 +213,7 @@ class Descent:
                 low, min(low + STRETCH, len(W)), W_new,
             )  # fmt: skip
 
-        list(self.pool.map(renew, range(0, len(W), STRETCH)))
+        self.crew.spread(renew, range(0, len(W), STRETCH))
         return W_new
 
     def _carry_on(self, fitted: np.ndarray) -> tuple[float, np.ndarray]:
@@ -223,12 +240,12 @@ class Descent:
         if not missing.any():
             missing = np.ones(len(W))
         for k in np.flatnonzero(dead):
-            self.H[:, k] = 0.0
             W[:, k] = missing / missing.mean()
             gram[k, :] = gram[:, k] = 0.0
             self.residual[:, k] = 0.0
             missing = np.roll(missing, len(W) // (2 + int(k)))
         self.W, self.pace = W, 1.0
+        self.dead = tuple(np.flatnonzero(dead).tolist())
 
 
 def _record(trajectory: Trajectory, descent: Descent, size: float, n_readings: int) -> None:

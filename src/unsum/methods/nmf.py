@@ -14,6 +14,7 @@ from unsum.readings import Readings
 from unsum.traits import Traits
 
 if TYPE_CHECKING:
+    from unsum.factorization.crew import Plan
     from unsum.factorization.loop import Factorization
 
 DEFAULT_RANK = 5
@@ -73,12 +74,17 @@ class NMF(Settings):
             raise ParameterError(f"tol must lie between 0 and 1; got {self.tol!r}.")
 
     def fit(
-        self, readings: Readings, threads: int | None = None, progress: Progress | None = None
+        self,
+        readings: Readings,
+        threads: int | None = None,
+        progress: Progress | None = None,
+        plan: Plan | None = None,
     ) -> Fit:
+        from unsum.factorization.crew import Plain
+
         scale = self._units(readings)
-        found = self._factorize(
-            readings, scale, accelerate=self.accelerate, threads=threads, progress=progress
-        )
+        kind = Plain(self.accelerate)
+        found = self._factorize(readings, scale, kind, threads, progress, plan)
         return NMFFit(
             found.W, found.H, scale, usual_weights(found.H, scale), found.history,
             found.stop_reason,
@@ -91,17 +97,29 @@ class NMF(Settings):
             return scale
         return np.where(scale > 0, scale.mean(), 0.0)
 
-    def _factorize(self, readings: Readings, scale: np.ndarray, **more: Any) -> Factorization:
+    def _factorize(
+        self,
+        readings: Readings,
+        scale: np.ndarray,
+        kind: Any,
+        threads: int | None,
+        progress: Progress | None,
+        plan: Plan | None,
+    ) -> Factorization:
+        from unsum.factorization.crew import Plan
         from unsum.factorization.loop import factorize
         from unsum.factorization.start import initial_profiles
 
         rank = choose_rank(self.rank, readings)
         W = initial_profiles(readings, scale, rank, self.start, self.seed)
         H = np.repeat((scale > 0)[:, None] / (rank * W.mean()), rank, axis=1)
-        return factorize(
-            readings, scale, W, H, update=self.update, n_inner=self.inner,
-            max_iter=self.max_iter, tol=self.tol, warm=WARM, **more,
-        )  # fmt: skip
+        plan = plan or Plan()
+        with plan.hire(readings, scale, H, kind, threads) as crew:
+            return factorize(
+                crew, readings, scale, W, update=self.update, n_inner=self.inner,
+                max_iter=self.max_iter, tol=self.tol, accelerate=kind.accelerate, warm=WARM,
+                progress=progress, keeper=plan.keeper,
+            )  # fmt: skip
 
 
 @dataclass

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
 
@@ -21,6 +21,9 @@ from unsum.methods.nmf import NMF, NMFFit, usual_weights
 from unsum.panel import Panel
 from unsum.readings import Readings
 from unsum.traits import Traits
+
+if TYPE_CHECKING:
+    from unsum.factorization.crew import Plan
 
 HALF = 0.5  # of the largest strength that keeps the problem convex; and the largest by default
 CLOSEST = 1e-4  # how near rho may come to the largest autocorrelation there is
@@ -63,26 +66,21 @@ class NMFAR(NMF):
             )
 
     def fit(
-        self, readings: Readings, threads: int | None = None, progress: Progress | None = None
+        self,
+        readings: Readings,
+        threads: int | None = None,
+        progress: Progress | None = None,
+        plan: Plan | None = None,
     ) -> Fit:
-        from unsum.factorization.chunk_ar import AutocorrelatedChunk
+        from unsum.factorization.chunk_ar import Pulled
 
         scale = self._units(readings)
         lags = share_lags(self.lags, readings.n_periods)
         rho, findings = choose_rho(self.rho, readings, lags)
         strength = choose_strength(self.strength, rho, readings.n_periods, lags)
         switch = self.strength == "paper"
-        accelerate = self.accelerate and not switch
-
-        def make(own: slice, weights: np.ndarray) -> AutocorrelatedChunk:
-            return AutocorrelatedChunk(
-                readings[own], scale[own], weights, lags, rho[own], strength[own], switch=switch,
-                accelerate=accelerate,
-            )  # fmt: skip
-
-        found = self._factorize(
-            readings, scale, make=make, accelerate=accelerate, threads=threads, progress=progress
-        )
+        kind = Pulled(lags, rho, strength, switch, self.accelerate and not switch)
+        found = self._factorize(readings, scale, kind, threads, progress, plan)
         return NMFARFit(
             found.W, found.H, scale, usual_weights(found.H, scale), found.history,
             found.stop_reason, lags, rho, strength, findings, switch,

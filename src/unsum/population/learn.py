@@ -16,9 +16,8 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 
 import numpy as np
-from threadpoolctl import threadpool_limits
 
-from unsum.engine import count_threads
+from unsum.engine import count_threads, one_blas_thread
 from unsum.indicators import Indicators
 from unsum.population.model import DOUBT, Population, average_diagonals
 from unsum.population.start import first_guess
@@ -61,7 +60,7 @@ def learn_population(
         start = replace(start, doubt=doubt, doubt_known=True)
     learned = Learned(start)
     aim = Aim(shrinkage, season, None if indicators is None else indicators.directions)
-    with threadpool_limits(1, user_api="blas"), ThreadPoolExecutor(count_threads(threads)) as pool:
+    with one_blas_thread(), ThreadPoolExecutor(count_threads(threads)) as pool:
         for _ in range(steps):
             population, likelihood = _step(readings, learned.population, aim, pool)
             learned = Learned(population, [*learned.likelihood, likelihood])

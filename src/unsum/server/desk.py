@@ -17,8 +17,9 @@ from typing import Any
 
 from unsum.errors import ParameterError, ReadingsError, TableError, UnsumError
 from unsum.tables.intake import Intake, take_in
-from unsum.tables.jobs import Job, Outputs, run_recover
+from unsum.tables.jobs import Job, Outputs
 from unsum.tables.rows import Options
+from unsum.tables.running import run_recover
 from unsum.tables.source import Source, open_source
 
 KINDS = {".csv": ".csv", ".txt": ".csv", ".tsv": ".csv", ".parquet": ".parquet", ".pq": ".parquet"}
@@ -183,7 +184,7 @@ def _run(work: Work, upload: Upload, outputs: Outputs, options: Options, **setti
     work.state = "running"
     try:
         work.job = run_recover(
-            upload.path, outputs, options, settings={}, threads=None, watch=watch, say=say,
+            upload.path, outputs, options, settings={}, watch=watch, say=say,
             **settings,
         )  # fmt: skip
         work.state = "done"
@@ -213,12 +214,12 @@ def make_options(asked: Mapping[str, Any]) -> Options:
 
 def guess_columns(source: Source) -> dict[str, str]:
     """The first column of a usual name, for each role."""
-    from unsum.tables.importers.columns import _guess
+    from unsum.tables.importers.columns import guess_column
 
     found: dict[str, str] = {}
     for role in ROLES:
         with suppress(TableError):  # several would do: the user says which
-            name = _guess(source, role, set(found.values()))
+            name = guess_column(source, role, set(found.values()))
             if name is not None:
                 found[role] = name
     return found

@@ -76,7 +76,7 @@ def take_in(table: Any, options: Options) -> Intake:
     if placed is not None:
         rows.start.wall = rows.end.wall = np.empty(0, np.int64)  # no longer needed, and large
         usable = _assemble(rows, *placed, options, ledger)
-    return _close(ledger, usable)
+    return _close(ledger, usable, rows)
 
 
 def find_absent(source: Source, options: Options) -> list[str]:
@@ -91,7 +91,7 @@ def find_absent(source: Source, options: Options) -> list[str]:
     return absent + wrong
 
 
-def _close(ledger: Ledger, usable: Readings | None) -> Intake:
+def _close(ledger: Ledger, usable: Readings | None, rows: Rows) -> Intake:
     source = ledger.source
     if usable is None and not ledger.fatal:
         ledger.stop(
@@ -99,7 +99,12 @@ def _close(ledger: Ledger, usable: Readings | None) -> Intake:
             f"{source.label} holds no usable reading; the other findings say why.",
             details=[item.sentence for item in ledger.items],
         )
-    findings = ledger.close()
+    known = np.isfinite(rows.total)
+    findings = replace(
+        ledger.close(),
+        total_read=float(np.sum(rows.total, where=known)),
+        total_set_aside=float(np.sum(rows.total, where=known & ~ledger.in_use)),
+    )
     if usable is not None:
         usable = replace(usable, findings=findings, backend=source.backend)
     return Intake(findings, source, usable)
@@ -157,7 +162,7 @@ def take_in_arrays(
     grid = calendar or Calendar.numbered(n_periods)
     first, last = columns["start"].astype(np.int32), columns["stop"].astype(np.int32)
     judge_order(rows, first, last, ledger)
-    return _close(ledger, _assemble(rows, grid, first, last, options, ledger))
+    return _close(ledger, _assemble(rows, grid, first, last, options, ledger), rows)
 
 
 def _names(names: Any, n_series: int) -> pa.Array:

@@ -1,32 +1,19 @@
-"""The main job from file to file: read, recover, write, and account for every row."""
+"""Jobs from file to file: what they write, and what they tell."""
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable
-from contextlib import AbstractContextManager, ExitStack
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from unsum.errors import ParameterError
 from unsum.findings import MAX_ROWS_IN_JSON, Findings
-from unsum.methods import make_method
-from unsum.readings import Readings
-from unsum.recovering import recover
 from unsum.recovery import TOLERANCE, Recovery
-from unsum.tables.intake import Intake, take_in
-from unsum.tables.rows import Options
-from unsum.tables.write import (
-    check_destination,
-    check_model_destination,
-    check_page_destination,
-    whole_file,
-    write_recovery,
-    write_set_aside,
-    write_table,
-)
-from unsum.traits import FEWEST_TO_SHARE
+from unsum.tables.folders import check_folder_destination
+from unsum.tables.intake import Intake
+from unsum.tables.write import check_destination, check_model_destination, check_page_destination
 
 Watch = Callable[[str, int], AbstractContextManager[Callable[[int], None]]]
 Say = Callable[[str], None]
@@ -149,12 +136,6 @@ class Job:
         return [("unbilled", text)]
 
 
-def _n_steps(method: str, settings: dict[str, Any]) -> int:
-    """How often a method will tell of progress, at most."""
-    made = make_method(method, settings)
-    return int(getattr(made, "max_iter", getattr(made, "steps", 1)))
-
-
 @dataclass(frozen=True)
 class Outputs:
     """The files that a job writes."""
@@ -168,6 +149,11 @@ class Outputs:
     title: str | None = None  # of the report, if not the name of the readings
 
     @property
+    def folder(self) -> bool:
+        """Whether the result is a folder of files: its name has no ending."""
+        return not self.out.suffix
+
+    @property
     def aside(self) -> Path:
         return self.out.with_name(f"{self.out.stem}.set-aside.csv")
 
@@ -177,14 +163,20 @@ class Outputs:
 
     @property
     def predicted(self) -> Path:
-        return self.out.with_name(f"{self.out.stem}.predicted{self.out.suffix}")
+        return self.out.with_name(f"{self.out.stem}.predicted{self.out.suffix or '.parquet'}")
 
     def check(self, source: Any, others: list[Path], interval: float | None) -> None:
         """Refuse early what cannot be written, or would be written over an input."""
-        places = [self.out, self.aside, self.aside_groups, self.predicted]
+        places = [self.aside, self.aside_groups, self.predicted]
         places += [self.unbilled] if self.unbilled is not None else []
+        places += [] if self.folder else [self.out]
         for path in places:
             check_destination(path, source)
+        if self.folder:
+            check_folder_destination(self.out)
+            if self.wide:
+                raise ParameterError("a folder of files holds long tables; name a file for a wide.")
+            places.append(self.out)
         if self.save is not None:
             check_model_destination(self.save)
             places.append(self.save)
@@ -196,134 +188,6 @@ class Outputs:
         _check_apart(places, others)
         if self.wide and interval is not None:
             raise ParameterError("a wide table has no place for intervals; write a long one.")
-
-
-def run_recover(
-    source: Any,
-    outputs: Outputs,
-    options: Options,
-    *,
-    method: str,
-    settings: dict[str, Any],
-    drop_bad: bool,
-    threads: int | None,
-    watch: Watch,
-    say: Say,
-    interval: float | None = None,
-    groups: Path | None = None,
-    group_totals: Path | None = None,
-) -> Job:
-    """Recover a file into another; the output appears whole and checked, or not at all."""
-    from unsum.engine import announce_compilation
-
-    sides = [Path(settings[name]) for name in ("indicators", "traits") if name in settings]
-    sides += [path for path in (groups, group_totals) if path is not None]
-    outputs.check(source, sides, interval)
-    begun = time.perf_counter()
-    say(f"reading {source}")
-    intake = take_in(source, options)
-    readings = intake.readings(drop_bad=drop_bad)
-    loads = None
-    if groups is not None and group_totals is not None:
-        say(f"reading {group_totals}")
-        loads = _take_in_groups(readings, groups, group_totals, options)
-        readings = loads.readings(drop_bad=drop_bad)
-    if outputs.profiles_only and len(readings.read) < FEWEST_TO_SHARE:
-        raise ParameterError(
-            f"what is learned from {len(readings.read)} series shows them; profiles are saved "
-            f"alone from {FEWEST_TO_SHARE} series on."
-        )
-    read = time.perf_counter()
-    announce_compilation(method, say)
-    with watch("fitting", _n_steps(method, settings)) as step:
-        recovery = recover(
-            readings, method, threads=threads, progress=step, interval=interval, **settings
-        )
-    seconds = {"reading": read - begun, "fitting": time.perf_counter() - read}
-    return _write(recovery, intake, outputs, seconds, watch, Path(source).name, loads)
-
-
-def _take_in_groups(readings: Readings, groups: Path, totals: Path, options: Options) -> Intake:
-    """The readings with totals of groups, read like the rest of the readings."""
-    from unsum.tables.groups import take_in_groups
-
-    return take_in_groups(
-        readings, groups, totals, end=options.end, snap=options.snap, negatives=options.negatives,
-        date_format=options.date_format, decimal=options.decimal,
-    )  # fmt: skip
-
-
-def run_apply(
-    path: Path,
-    source: Any,
-    outputs: Outputs,
-    *,
-    drop_bad: bool,
-    threads: int | None,
-    watch: Watch,
-    say: Say,
-    interval: float | None = None,
-    traits: str | None = None,
-    **reading: Any,
-) -> Job:
-    """The same with a model that was saved; `reading` are options of how the file is read."""
-    from unsum.engine import announce_compilation
-    from unsum.model import Model
-    from unsum.saving import load
-
-    outputs.check(source, [path, *([Path(traits)] if traits else [])], interval)
-    begun = time.perf_counter()
-    say(f"reading {path} and {source}")
-    loaded = load(path)
-    model = loaded if isinstance(loaded, Model) else loaded.model
-    intake = take_in(source, Options.on(model.calendar, **reading))
-    readings = intake.readings(drop_bad=drop_bad)
-    read = time.perf_counter()
-    announce_compilation(model.method, say)
-    recovery = model.apply(readings, interval=interval, traits=traits, threads=threads)
-    seconds = {"reading": read - begun, "applying": time.perf_counter() - read}
-    return _write(recovery, intake, outputs, seconds, watch, Path(source).name)
-
-
-def _write(
-    recovery: Recovery,
-    intake: Intake,
-    outputs: Outputs,
-    seconds: dict[str, float],
-    watch: Watch,
-    title: str,
-    groups: Intake | None = None,
-) -> Job:
-    readings, begun = recovery.readings, time.perf_counter()
-    layout = "wide" if outputs.wide else "long"
-    set_aside = outputs.aside if readings.findings.rows_set_aside else None
-    with ExitStack() as stack:
-        step = stack.enter_context(watch("recovering and writing", readings.n_series))
-        for each, path in ((intake, outputs.aside), (groups, outputs.aside_groups)):
-            if each is not None and each.findings.rows_set_aside:
-                # takes its name only after the main output has
-                temporary = stack.enter_context(whole_file(path))
-                write_set_aside(each.source, each.findings, temporary)
-        checks = write_recovery(recovery, outputs.out, layout=layout, progress=step)
-    others = recovery.traits.others(readings.names) if recovery.traits is not None else []
-    predicted = outputs.predicted if len(others) and recovery.population is not None else None
-    if predicted is not None:
-        write_table(recovery.predict(backend="pyarrow"), predicted)
-    if outputs.unbilled is not None:
-        write_table(recovery.unbilled(backend="pyarrow"), outputs.unbilled)
-    if outputs.save is not None:
-        recovery.save(outputs.save, profiles_only=outputs.profiles_only)
-    seconds = seconds | {"writing": time.perf_counter() - begun}
-    if outputs.report is not None:
-        from unsum.report import write_report
-
-        begun = time.perf_counter()
-        write_report(recovery, outputs.report, outputs.title or title)
-        seconds["report"] = time.perf_counter() - begun
-    return Job(
-        recovery, readings.findings, outputs.out, set_aside, checks, seconds, outputs.unbilled,
-        predicted, groups, outputs.report,
-    )  # fmt: skip
 
 
 def _check_apart(outputs: list[Path], inputs: list[Path]) -> None:

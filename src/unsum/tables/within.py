@@ -160,6 +160,8 @@ def merge_findings(several: list[Findings], source: Source, n_parts: int) -> Fin
         set_aside_rows=rows[by_row],
         set_aside_reasons=reasons[by_row],
         row_origin=source.row_origin,
+        total_read=sum(found.total_read or 0.0 for found in several),
+        total_set_aside=sum(found.total_set_aside or 0.0 for found in several),
     )
 
 

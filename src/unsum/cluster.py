@@ -1,0 +1,328 @@
+"""The same work on a Dask cluster: chunks advanced and files written by its workers.
+
+Workers make their state from files in a folder that all of them reach; nothing is scattered. Tasks
+are pure functions of their inputs, so that what a lost worker held is made again, with the same
+bits; every few iterations the state goes to files, and what came before is forgotten.
+"""
+
+from __future__ import annotations
+
+import copy
+import shutil
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from unsum.engine import chunk_bounds, one_blas_thread
+from unsum.errors import ParameterError, UnsumError
+from unsum.factorization.chunk import Reduction, Step
+from unsum.factorization.crew import Block, Keeper, Kind, Plan, State
+from unsum.readings import Readings
+from unsum.recovery import Recovery
+from unsum.saving import load_tree, save_tree
+from unsum.tables.folders import write_part
+from unsum.tables.store import StoreWriter, open_store
+from unsum.tables.write import whole_file
+
+CUT = 10  # iterations after which state goes to files
+GROUPS = 2  # of chunks, for every worker
+
+
+class Cluster:
+    """A client of a cluster, and a folder that its workers and this process reach."""
+
+    def __init__(self, client: Any, folder: Path) -> None:
+        self.client, self.folder = client, folder.resolve()
+
+    def plan(self, keeper: Keeper | None = None) -> Plan:
+        """Fits of iterative methods are done by the workers."""
+        return Plan(self._hire, keeper)
+
+    def _hire(
+        self,
+        readings: Readings,
+        scale: np.ndarray,
+        H: np.ndarray,
+        kind: Kind,
+        threads: int | None,  # noqa: ARG002 (workers have their own)
+    ) -> DaskCrew:
+        return DaskCrew(self, readings, scale, H, kind)
+
+    def store(self, readings: Readings) -> Path:
+        """Readings where workers find them."""
+        folder = self.folder / f"readings-{readings.fingerprint()[:16]}"
+        if not (folder / "store.json").exists():
+            shutil.rmtree(folder, ignore_errors=True)
+            writer = StoreWriter(folder)
+            for low, high in chunk_bounds(readings):
+                writer.append(readings[low:high])
+            writer.close(readings.calendar, readings.backend)
+        return folder
+
+    def write_parts(
+        self, recovery: Recovery, bounds: list[tuple[int, int]], work: Path
+    ) -> Iterator[dict[str, Any]]:
+        """Files of a result, written by the workers; their records in order."""
+        if recovery.readings.further is not None:
+            raise ParameterError(
+                "totals beyond single series are solved in one process; write without a cluster."
+            )
+        store = self.store(recovery.readings)
+        fit = self.folder / f"fit-{recovery.readings.fingerprint()[:16]}.npz"
+        save_tree(replace(recovery, readings=recovery.readings[:0]), fit)
+        with understood():
+            futures = self.client.map(
+                _write_part, bounds, store=str(store), fit=str(fit), work=str(work.resolve()),
+                pure=False,
+            )  # fmt: skip
+            for future in futures:
+                yield future.result()
+                future.release()
+
+
+class DaskCrew:
+    """Chunks in groups, each group the result of a task; see `unsum.factorization.crew`."""
+
+    def __init__(
+        self, cluster: Cluster, readings: Readings, scale: np.ndarray, H: np.ndarray, kind: Kind
+    ) -> None:
+        self.client, self.sweeps = cluster.client, 0
+        self.folder = cluster.folder / "fit"
+        shutil.rmtree(self.folder, ignore_errors=True)
+        self.folder.mkdir(parents=True)
+        self.rank, self.n_series = H.shape[1], len(H)
+        bounds = chunk_bounds(readings)
+        workers = max(1, len(self.client.scheduler_info(n_workers=-1)["workers"]))
+        per = -(-len(bounds) // min(len(bounds), GROUPS * workers))
+        self.groups = [bounds[k : k + per] for k in range(0, len(bounds), per)]
+        for k, group in enumerate(self.groups):
+            own = slice(group[0][0], group[-1][1])
+            np.savez(self.folder / f"start-{k}.npz", scale=scale[own], H=H[own])
+        self.kind, self.store = kind, cluster.store(readings)
+        self.futures: list[Any] = []
+        self._begin_from([None] * len(self.groups))
+
+    def __enter__(self) -> DaskCrew:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        for future in self.futures:
+            future.release()
+        shutil.rmtree(self.folder, ignore_errors=True)
+
+    def sweep(self, step: Step) -> Iterator[Reduction]:
+        with understood():
+            shared = self.client.submit(_same, step, pure=False)
+            self.futures = [
+                self.client.submit(_advance, future, shared, pure=False) for future in self.futures
+            ]
+            wanted = [self.client.submit(_reductions, each, pure=False) for each in self.futures]
+            self.sweeps += 1
+            for each in wanted:
+                for reduction in each.result():
+                    yield replace(reduction, **_aligned(vars(reduction)))
+            if self.sweeps % CUT == 0:
+                self._cut()
+
+    def _cut(self) -> None:
+        """State to files, and on from there."""
+        files = [
+            self.client.submit(
+                _keep_group, future, str(self.folder / f"state-{k}-{self.sweeps}.npz"), pure=False
+            )
+            for k, future in enumerate(self.futures)
+        ]
+        paths: list[str | None] = [file.result() for file in files]
+        self._begin_from(paths)
+        old = set(self.folder.glob("state-*.npz")) - {Path(str(path)) for path in paths}
+        for path in old:
+            path.unlink(missing_ok=True)
+
+    def _begin_from(self, paths: list[str | None]) -> None:
+        """Groups of chunks, made from files."""
+        self.futures = []
+        for k, (group, path) in enumerate(zip(self.groups, paths, strict=True)):
+            start = str(self.folder / f"start-{k}.npz")
+            kind = self.kind.of(slice(group[0][0], group[-1][1]))
+            self.futures.append(
+                self.client.submit(
+                    _begin_group, str(self.store), group, start, kind, path, pure=False
+                )
+            )
+
+    def spread(self, function: Callable[[int], None], items: Iterable[int]) -> None:
+        for item in items:
+            function(item)
+
+    def weights(self) -> np.ndarray:
+        H = np.empty((self.n_series, self.rank))
+        for state, (low, high) in zip(self.keep(), self._bounds(), strict=True):
+            H[low:high] = state["weights"]
+        return H
+
+    def _bounds(self) -> list[tuple[int, int]]:
+        return [own for group in self.groups for own in group]
+
+    def keep(self) -> list[State]:
+        with understood():
+            wanted = [self.client.submit(_states, each, pure=False) for each in self.futures]
+            return [state for each in wanted for state in each.result()]
+
+    def resume(self, kept: list[State]) -> None:
+        left = list(kept)
+        paths: list[str | None] = []
+        for k, group in enumerate(self.groups):
+            path = self.folder / f"state-{k}-0.npz"
+            _write_states([left.pop(0) for _ in group], path)
+            paths.append(str(path))
+        self._begin_from(paths)
+
+
+@contextmanager
+def understood() -> Iterator[None]:
+    """What a cluster can suffer, as a sentence."""
+    from dask.distributed import CancelledError, KilledWorker
+    from distributed.comm.core import CommClosedError
+
+    try:
+        yield
+    except KilledWorker as error:
+        raise UnsumError(
+            f"workers of the cluster died again and again on the same task ({error.task}); give "
+            "them more memory, and run the same command again."
+        ) from error
+    except (CancelledError, CommClosedError, TimeoutError, OSError) as error:
+        raise UnsumError(
+            "the cluster was lost (its scheduler does not answer); start it again, and run the "
+            "same command: with a checkpoint it goes on from there."
+        ) from error
+
+
+def _same(step: Step) -> Step:
+    return step
+
+
+def _begin_group(
+    store: str, group: list[tuple[int, int]], start: str, kind: Kind, state: str | None
+) -> tuple[list[Block], list[Reduction]]:
+    """Chunks made from files, as they were in the beginning or when their state was kept."""
+    readings = _open(store)
+    with np.load(start) as file:
+        scale, H = file["scale"], file["H"]
+    first = group[0][0]
+    chunks = []
+    for low, high in group:
+        own = slice(low - first, high - first)
+        chunks.append(kind.of(own).make(readings[low:high], scale[own], H[own].copy()))
+    if state is not None:
+        for chunk, kept in zip(chunks, _read_states(Path(state)), strict=True):
+            chunk.resume(kept)
+    return chunks, []
+
+
+def _advance(
+    held: tuple[list[Block], list[Reduction]], step: Step
+) -> tuple[list[Block], list[Reduction]]:
+    """New chunks, one step on; those given stay as they are."""
+    chunks = [_renew(chunk) for chunk in held[0]]
+    step = replace(step, **_aligned(vars(step)))
+    with one_blas_thread():
+        return chunks, [chunk.advance(step) for chunk in chunks]
+
+
+def _renew(chunk: Any) -> Any:
+    fresh = copy.copy(chunk)
+    vars(fresh).update(_aligned(vars(chunk)))
+    vars(fresh).update({name: np.array(getattr(chunk, name)) for name in chunk.STATE})
+    return fresh
+
+
+def _aligned(fields: dict[str, Any]) -> dict[str, Any]:
+    """Copies of the arrays that came over a wire to odd addresses: BLAS treats them otherwise."""
+    return {
+        name: np.array(value)
+        for name, value in fields.items()
+        if isinstance(value, np.ndarray) and not value.flags.aligned
+    }
+
+
+def _reductions(held: tuple[list[Block], list[Reduction]]) -> list[Reduction]:
+    return held[1]
+
+
+def _states(held: tuple[list[Block], list[Reduction]]) -> list[State]:
+    return [chunk.keep() for chunk in held[0]]
+
+
+def _keep_group(held: tuple[list[Block], list[Reduction]], path: str) -> str:
+    _write_states(_states(held), Path(path))
+    return path
+
+
+def _write_states(states: list[State], path: Path) -> None:
+    arrays: dict[str, Any] = {
+        f"{k} {name}": array for k, state in enumerate(states) for name, array in state.items()
+    }
+    with whole_file(path) as temporary, temporary.open("wb") as file:
+        np.savez(file, **arrays)
+
+
+def _read_states(path: Path) -> list[State]:
+    states: list[State] = []
+    with np.load(path) as file:
+        for name in file.files:
+            k, part = name.split(" ", 1)
+            while len(states) <= int(k):
+                states.append({})
+            states[int(k)][part] = file[name]
+    return states
+
+
+@lru_cache(maxsize=2)
+def _open(store: str) -> Readings:
+    return open_store(Path(store))
+
+
+@lru_cache(maxsize=2)
+def _load(fit: str, store: str) -> Recovery:
+    recovery: Recovery = load_tree(Path(fit))
+    return replace(recovery, readings=_open(store), threads=1)
+
+
+def _write_part(own: tuple[int, int], store: str, fit: str, work: str) -> dict[str, Any]:
+    with one_blas_thread():
+        return write_part(_load(fit, store), own, Path(work))
+
+
+@contextmanager
+def join_cluster(address: str, folder: Path) -> Iterator[Cluster]:
+    """`tcp://host:port`, or `local:4` for so many processes of one thread on this machine."""
+    try:
+        from dask.distributed import Client, LocalCluster
+    except ModuleNotFoundError:
+        raise UnsumError("--dask needs Dask; install it: pip install 'unsum[dask]'") from None
+    folder.mkdir(parents=True, exist_ok=True)
+    if not address.startswith("local"):
+        try:
+            client = Client(address, timeout="10s")
+        except (OSError, ValueError) as error:
+            raise UnsumError(f"no cluster answers at {address}: {error}.") from error
+        with client:
+            yield Cluster(client, folder)
+        return
+    count = address.removeprefix("local").removeprefix(":") or "2"
+    if not count.isdigit() or int(count) < 1:
+        raise ParameterError(f"--dask must be like tcp://host:8786 or local:4; got {address!r}.")
+    with (
+        LocalCluster(
+            n_workers=int(count), threads_per_worker=1, dashboard_address=None,
+            local_directory=str(folder), silence_logs=50,
+        ) as cluster,
+        Client(cluster) as client,
+    ):  # fmt: skip
+        yield Cluster(client, folder)
