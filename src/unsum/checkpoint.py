@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import os
 import shutil
 import time
 from collections.abc import Callable
@@ -37,8 +38,11 @@ SECONDS = 20.0  # between two times that the state of a fit is kept
 class Checkpoint:
     """The folder of a run."""
 
-    def __init__(self, folder: Path, identity: dict[str, Any], *, pause: float = SECONDS) -> None:
-        self.folder, self.pause = folder, pause
+    def __init__(
+        self, folder: Path, identity: dict[str, Any], *, pause: float | None = None
+    ) -> None:
+        given = os.environ.get("UNSUM_CHECKPOINT_SECONDS", SECONDS)
+        self.folder, self.pause = folder, float(given) if pause is None else pause
         self.saved = time.monotonic()
         text = json.dumps(identity | {"unsum": __version__}, default=str, indent=1)
         identity = json.loads(text)

@@ -14,6 +14,7 @@ from contextlib import contextmanager
 from dataclasses import replace
 from functools import lru_cache
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import numpy as np
@@ -30,6 +31,7 @@ from unsum.tables.store import StoreWriter, open_store
 from unsum.tables.write import whole_file
 
 CUT = 10  # iterations after which state goes to files
+PATIENCE = 10  # seconds, until a cluster answers
 GROUPS = 2  # of chunks, for every worker
 
 
@@ -187,7 +189,6 @@ class DaskCrew:
 def understood() -> Iterator[None]:
     """What a cluster can suffer, as a sentence."""
     from dask.distributed import CancelledError, KilledWorker
-    from distributed.comm.core import CommClosedError
 
     try:
         yield
@@ -196,10 +197,13 @@ def understood() -> Iterator[None]:
             f"workers of the cluster died again and again on the same task ({error.task}); give "
             "them more memory, and run the same command again."
         ) from error
-    except (CancelledError, CommClosedError, TimeoutError, OSError) as error:
+    except Exception as error:
+        of_dask = type(error).__module__.startswith("distributed")
+        if not of_dask and not isinstance(error, CancelledError | TimeoutError | OSError):
+            raise
         raise UnsumError(
-            "the cluster was lost (its scheduler does not answer); start it again, and run the "
-            "same command: with a checkpoint it goes on from there."
+            f"the cluster was lost ({type(error).__name__}); start it again, and run the same "
+            "command: with a checkpoint it goes on from there."
         ) from error
 
 
@@ -300,6 +304,13 @@ def _write_part(own: tuple[int, int], store: str, fit: str, work: str) -> dict[s
 
 
 @contextmanager
+def cluster_of(client: Any, folder: Path | None = None) -> Iterator[Cluster]:
+    """The cluster of a client, with a folder of its own in one that all of it reaches."""
+    with TemporaryDirectory(prefix=".unsum-", dir=folder or Path.cwd()) as own:
+        yield Cluster(client, Path(own))
+
+
+@contextmanager
 def join_cluster(address: str, folder: Path) -> Iterator[Cluster]:
     """`tcp://host:port`, or `local:4` for so many processes of one thread on this machine."""
     try:
@@ -309,7 +320,7 @@ def join_cluster(address: str, folder: Path) -> Iterator[Cluster]:
     folder.mkdir(parents=True, exist_ok=True)
     if not address.startswith("local"):
         try:
-            client = Client(address, timeout="10s")
+            client = Client(address, timeout=PATIENCE)
         except (OSError, ValueError) as error:
             raise UnsumError(f"no cluster answers at {address}: {error}.") from error
         with client:
@@ -320,7 +331,7 @@ def join_cluster(address: str, folder: Path) -> Iterator[Cluster]:
         raise ParameterError(f"--dask must be like tcp://host:8786 or local:4; got {address!r}.")
     with (
         LocalCluster(
-            n_workers=int(count), threads_per_worker=1, dashboard_address=None,
+            n_workers=int(count), threads_per_worker=1, dashboard_address="127.0.0.1:0",
             local_directory=str(folder), silence_logs=50,
         ) as cluster,
         Client(cluster) as client,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -35,6 +36,7 @@ def recover(
     interval: float | None = None,
     groups: Any = None,
     group_totals: Any = None,
+    client: Any = None,
     plan: Plan | None = None,
     **settings: Any,
 ) -> Recovery:
@@ -56,8 +58,11 @@ def recover(
         lies nine times in ten. For `"auto"` and `"panel"`.
     groups, group_totals
         Which series belong to which group, and totals of groups; see `Readings.with_groups`.
+    client
+        A client of a Dask cluster, whose workers reach the same files: they do the iterations of
+        `"nmf"` and `"nmf-ar"`, with the same bits. `Recovery.write` takes it as well.
     plan
-        Who does the work of iterative methods, if not threads of this process.
+        Who does the work of iterative methods, if neither threads of this process nor a client.
     settings
         Settings of the method, such as `rank` for `"nmf"`; its class says which there are.
     """
@@ -86,8 +91,13 @@ def recover(
             )
         learning = add_teachers(readings, pupils)
         chosen = _with_teachers(chosen, readings.further, places, learning)
-    more = {"plan": plan} if isinstance(chosen, NMF) else {}
-    with one_blas_thread():
+    with ExitStack() as stack:
+        if client is not None:
+            from unsum.cluster import cluster_of
+
+            plan = stack.enter_context(cluster_of(client)).plan()
+        more = {"plan": plan} if isinstance(chosen, NMF) else {}
+        stack.enter_context(one_blas_thread())
         fit = chosen.fit(learning, threads, progress, **more)
         uncertainty = getattr(fit, "uncertainty", None)
         if interval is not None and uncertainty is None:

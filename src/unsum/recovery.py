@@ -369,6 +369,29 @@ class Recovery:
         else:
             save(self, path)
 
+    def write(self, path: str | Path, *, client: Any = None) -> dict[str, Any]:
+        """Write the long table to a file (.csv, .parquet), or to a folder of Parquet files.
+
+        It is read back and checked before it takes its name. The files of a folder, which has a
+        manifest, are written by the workers of a Dask cluster where its `client` is given. Returns
+        the checks.
+        """
+        from unsum.tables.folders import check_folder_destination, write_folder
+        from unsum.tables.write import write_recovery
+
+        path = Path(path)
+        if path.suffix:
+            if client is not None:
+                raise ParameterError(f"a cluster writes folders; name one, not {path.name}.")
+            return write_recovery(self, path)
+        check_folder_destination(path)
+        if client is None:
+            return write_folder(self, path)
+        from unsum.cluster import cluster_of
+
+        with cluster_of(client, path.resolve().parent) as cluster:
+            return write_folder(self, path, write_parts=cluster.write_parts)
+
     def report(self, path: str | Path, *, title: str | None = None) -> None:
         """Write a page about this recovery: one HTML file that needs nothing else."""
         from unsum.report import write_report

@@ -47,6 +47,7 @@ from unsum.cli.options import (
     UnbilledOpt,
     ValueOpt,
     WideOpt,
+    bytes_of,
     columns_of,
     lags_of,
     make_screen,
@@ -224,6 +225,7 @@ def check(
     active_to: ActiveToOpt = None,
     date_format: FormatOpt = None,
     decimal: DecimalOpt = ".",
+    memory: MemoryOpt = None,
     json: JsonOpt = False,
 ) -> None:
     """What is wrong with a table of readings, row by row, and what recover would do about it.
@@ -232,7 +234,9 @@ def check(
 
     Example: unsum check bills.csv
     """
-    from unsum.tables.intake import take_in
+    from tempfile import TemporaryDirectory
+
+    from unsum.tables.within import free_memory, take_in_within
 
     columns = columns_of(
         series=series, start=start, end=end, total=total, quality=quality,
@@ -244,15 +248,21 @@ def check(
     )  # fmt: skip
     screen = make_screen(json)
     screen.say(f"reading {file}")
-    intake = take_in(file, options)
+    with TemporaryDirectory(prefix="unsum-check-") as folder:
+        within = bytes_of(memory) or free_memory() // 2
+        intake = take_in_within(source_of(file), options, within, Path(folder), screen.say)
+        _tell_check(intake, screen, json=json)
+    if intake.findings.errors:
+        raise typer.Exit(Exit.BAD_INPUT)
+
+
+def _tell_check(intake: Any, screen: Any, *, json: bool) -> None:
     if json:
         usable = intake.usable.describe() if intake.usable else None
         screen.print_json({"command": "check", "readings": usable} | intake.findings.to_dict())
     else:
         screen.findings(intake.findings, everything=True)
         screen.check_summary(intake)
-    if intake.findings.errors:
-        raise typer.Exit(Exit.BAD_INPUT)
 
 
 @app.command()

@@ -7,10 +7,12 @@ ended.
 
 from __future__ import annotations
 
+import ctypes
 import hashlib
 import json
 import os
 import shutil
+import sys
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from itertools import islice
@@ -212,19 +214,29 @@ def _digest(path: Path) -> str:
 
 
 def _show(work: Path, folder: Path) -> None:
-    """Give the folder its name; an older result goes only when the new one is there."""
+    """Give the folder its name; an older result of that name is there until then."""
     _flush(work)
-    old = folder.with_name(f".{folder.name}.{os.getpid()}.old")
     if folder.exists():
-        folder.rename(old)
-    try:
+        _exchange(work, folder)
+        shutil.rmtree(work, ignore_errors=True)
+    else:
         work.rename(folder)
-    except OSError:
-        if old.exists():
-            old.rename(folder)
-        raise
     _flush(folder.parent)
-    shutil.rmtree(old, ignore_errors=True)
+
+
+def _exchange(one: Path, other: Path) -> None:
+    """Two folders take each other's names, at once where the system can do that."""
+    if sys.platform == "linux":
+        here, swap = -100, 2  # AT_FDCWD, RENAME_EXCHANGE
+        libc = ctypes.CDLL(None, use_errno=True)
+        if hasattr(libc, "renameat2"):
+            names = (os.fsencode(one), os.fsencode(other))
+            if libc.renameat2(here, names[0], here, names[1], swap) == 0:
+                return
+    aside = one.with_name(f"{one.name}.old")
+    other.rename(aside)
+    one.rename(other)
+    aside.rename(one)
 
 
 def _flush(folder: Path) -> None:

@@ -20,14 +20,12 @@ from unsum.tables.folders import write_folder
 from unsum.tables.intake import Intake
 from unsum.tables.jobs import Job, Outputs, Say, Watch
 from unsum.tables.rows import Options
-from unsum.tables.within import take_in_within
+from unsum.tables.within import free_memory, take_in_within
 from unsum.tables.write import whole_file, write_recovery, write_set_aside, write_table
 from unsum.traits import FEWEST_TO_SHARE
 
 if TYPE_CHECKING:
     from unsum.cluster import Cluster
-
-MEMORY = 2 << 30  # where the machine does not tell how much is free
 
 
 @dataclass(frozen=True)
@@ -42,19 +40,6 @@ class Means:
     @property
     def bytes(self) -> int:
         return self.memory or free_memory() // 2
-
-
-def free_memory() -> int:
-    """Bytes that programs may still take."""
-    path = Path("/proc/meminfo")
-    if path.exists():
-        for line in path.read_text().splitlines():
-            if line.startswith("MemAvailable:"):
-                return int(line.split()[1]) * 1024
-    try:
-        return os.sysconf("SC_AVPHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
-    except (AttributeError, OSError, ValueError):
-        return 2 * MEMORY
 
 
 def run_recover(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import shutil
 from collections.abc import Callable
@@ -25,10 +26,24 @@ from unsum.tables.store import StoreWriter, open_store
 
 BYTES_OF_ROW = 160  # that judging a table takes, for each of its rows
 SHARE = 0.5  # of the memory, for judging
+MEMORY = 4 << 30  # where the machine does not tell how much is free
 FATAL = {"range-too-long", "differing-offsets", "unclosed-quote"}
 OF_PANEL = ("no-weekly-shape", "no-daily-shape", "hidden-rhythm", "ends-look-inclusive")
 
 Say = Callable[[str], None]
+
+
+def free_memory() -> int:
+    """Bytes that programs may still take."""
+    path = Path("/proc/meminfo")
+    if path.exists():
+        for line in path.read_text().splitlines():
+            if line.startswith("MemAvailable:"):
+                return int(line.split()[1]) * 1024
+    try:
+        return os.sysconf("SC_AVPHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+    except (AttributeError, OSError, ValueError):
+        return MEMORY
 
 
 def count_parts(source: Source, memory: int) -> int:
