@@ -153,6 +153,8 @@ def _describe(method: Method) -> dict[str, Any]:
             value = list(value.names)
         elif isinstance(value, Traits):
             value = list(value.columns)
+        elif name == "start" and isinstance(value, np.ndarray):
+            value = "given"
         described[name] = value
     return described
 

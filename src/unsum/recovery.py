@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from unsum.population.model import Population
     from unsum.projection import Projected
     from unsum.traits import Traits
+    from unsum.updating import Update
 
 TOLERANCE = 1e-9
 ROUNDING = 1e-4  # of the largest total: what is smaller is checked against that
@@ -356,6 +357,29 @@ class Recovery:
     def apply(self, readings: Any, **options: Any) -> Recovery:
         """Recover other series with what was learned here; see `Model.apply`."""
         return self.model.apply(readings, **options)
+
+    def update(
+        self, readings: Any, *, learn: bool = False, replace: bool = False, **reading: Any
+    ) -> Update:
+        """The same with new readings: the series they touch are recovered again, others stay.
+
+        Parameters
+        ----------
+        readings
+            New readings of known or of new series: a `Readings`, a file, or a dataframe. They take
+            the place of estimated readings that they overlap.
+        learn
+            Learn again from all readings, starting from what was learned; new readings may then lie
+            beyond the dates of the old ones.
+        replace
+            New readings also take the place of actual ones that they overlap.
+        reading
+            How a table is read: the options of `read_readings`.
+        """
+        from unsum.updating import read_news, update
+
+        news = read_news(self, readings, learn=learn, **reading)
+        return update(self, news, learn=learn, replace_old=replace)
 
     def save(self, path: str | Path, *, profiles_only: bool = False) -> None:
         """Write readings, fit and uncertainty to a file that `unsum.load` reads; no pickle.

@@ -15,6 +15,7 @@ from unsum.cli.options import (
     DecimalOpt,
     DropOpt,
     EndOpt,
+    FileArg,
     FormatOpt,
     InclusiveOpt,
     IntervalOpt,
@@ -125,6 +126,82 @@ def _load_recovery(file: Path) -> Any:
     if isinstance(recovery, Model):
         raise ParameterError(f"{file} holds profiles only; apply it to readings: unsum apply.")
     return recovery
+
+
+@app.command()
+def update(
+    model: Annotated[Path, typer.Argument(help="What 'recover --save' kept.", show_default=False)],
+    file: FileArg,
+    out: Annotated[
+        Path, typer.Option("-o", "--out", help="The updated recovery to write: .unsum.")
+    ],
+    revisions: Annotated[
+        Path | None, typer.Option(help="Also write what moved, by how much, and why.")
+    ] = None,
+    values: Annotated[
+        Path | None, typer.Option(help="Also write the fine series that new readings touch.")
+    ] = None,
+    learn: Annotated[
+        bool, typer.Option("--learn", help="Learn again from all readings, old and new.")
+    ] = False,
+    replace: Annotated[
+        bool, typer.Option("--replace", help="New readings take the place of those they overlap.")
+    ] = False,
+    rule: Annotated[str, typer.Option(help="The step of revisions: MS, W, D, ...")] = "MS",
+    inclusive_end: InclusiveOpt = False,
+    drop_bad: DropOpt = False,
+    series: SeriesOpt = "series",
+    start: StartOpt = "start",
+    end: EndOpt = "end",
+    total: TotalOpt = "total",
+    quality: QualityOpt = None,
+    date_format: FormatOpt = None,
+    decimal: DecimalOpt = ".",
+    json: JsonOpt = False,
+) -> None:
+    """New readings for a recovery: the series they touch are recovered again, the others stay.
+
+    New readings take the place of estimated ones that they overlap. With --learn they may lie
+    beyond the dates of the recovery.
+
+    Example: unsum update bills.unsum new-bills.csv -o bills.unsum --revisions moved.csv
+
+    Example: unsum update bills.unsum new-bills.csv -o bills.unsum --learn
+    """
+    from unsum.tables.write import check_destination, check_model_destination, write_table
+
+    check_model_destination(out)
+    for path in (revisions, values):
+        if path is not None:
+            check_destination(path, file)
+    columns = columns_of(series=series, start=start, end=end, total=total, quality=quality)
+    done = _load_recovery(model).update(
+        file, learn=learn, replace=replace, columns=columns, drop_bad=drop_bad,
+        end="inclusive" if inclusive_end else "exclusive", date_format=date_format,
+        decimal=decimal,
+    )  # fmt: skip
+    done.recovery.save(out)
+    moved = done.revisions(rule)
+    if revisions is not None:
+        write_table(moved, revisions)
+    if values is not None:
+        write_table(done.values(), values)
+    screen = make_screen(json)
+    told = {
+        "series": len(done.touched), "readings": len(done.news), "revisions": len(moved),
+        "superseded": len(done.superseded),
+    }  # fmt: skip
+    if json:
+        screen.print_json({"command": "update", "output": str(out), "learned": learn, **told})
+        return
+    screen.facts(
+        [
+            ("new", f"{told['readings']:,} readings of {told['series']:,} series"),
+            ("moved", f"{told['revisions']:,} totals by {rule!r}"),
+            ("gone", f"{told['superseded']:,} older readings that new ones take the place of"),
+            ("wrote", ", ".join(str(path) for path in (out, revisions, values) if path)),
+        ]
+    )
 
 
 @app.command()

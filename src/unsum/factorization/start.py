@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from unsum.errors import ParameterError
 from unsum.methods.denton import Denton
 from unsum.methods.even import Even
 from unsum.readings import Readings
@@ -13,9 +14,16 @@ MAX_SIDE = 1000
 
 
 def initial_profiles(
-    readings: Readings, scale: np.ndarray, rank: int, start: str, seed: int
+    readings: Readings, scale: np.ndarray, rank: int, start: str | np.ndarray, seed: int
 ) -> np.ndarray:
-    """Profiles (T x K) with mean one; random ones by seed, as the paper has them."""
+    """Profiles (T x K) with mean one, or those given; random ones by seed, as the paper does."""
+    if isinstance(start, np.ndarray):
+        if start.shape != (readings.n_periods, rank) or not (start >= 0).all():
+            raise ParameterError(
+                f"start must have {readings.n_periods} periods and {rank} profiles, none of them "
+                f"negative; it has the shape {start.shape}."
+            )
+        return start
     if start == "random":
         return np.random.default_rng(seed).random((readings.n_periods, rank)) + 1e-3
     W = np.zeros((readings.n_periods, rank))

@@ -37,7 +37,7 @@ class NMF(Settings):
         Sweeps (or gradient steps) of each update.
     start
         `"denton"` or `"even"` takes the first profiles from the panel spread that way; `"random"`
-        draws them, as the paper does.
+        draws them, as the paper does. Or the profiles themselves (n_periods, rank).
     seed
         Seed of random profiles.
     max_iter, tol
@@ -56,7 +56,7 @@ class NMF(Settings):
     rank: int | None = None
     update: str = "hals"
     inner: int = 3
-    start: str = "denton"
+    start: str | np.ndarray = "denton"
     seed: int = 0
     max_iter: int = 100
     tol: float = 1e-6
@@ -67,7 +67,8 @@ class NMF(Settings):
 
     def __post_init__(self) -> None:
         require_choice("update", self.update, UPDATES)
-        require_choice("start", self.start, ("denton", "even", "random"))
+        if not isinstance(self.start, np.ndarray):
+            require_choice("start", self.start, ("denton", "even", "random"))
         for name, least in (("inner", 1), ("seed", 0), ("max_iter", 0)):
             require_count(name, getattr(self, name), least)
         if not 0 <= self.tol < 1:
