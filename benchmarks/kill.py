@@ -39,7 +39,7 @@ SMALL = "from unsum.tables import folders; folders.PART_VALUES = 256 * 425\n"
 MAIN = "import sys; from unsum.cli import main; sys.argv = ['unsum', *sys.argv[1:]]; main()"
 FAILING = """
 import os
-kind, turn, number = os.environ["FAIL_KIND"], int(os.environ["FAIL_TURN"]), int(os.environ["FAIL_NO"])
+kind, turn, number = os.environ["FAIL_KIND"], *map(int, os.environ["FAIL_AT"].split())
 real = getattr(os, kind)
 def fail(*given, **more):
     global turn
@@ -132,7 +132,7 @@ def fail_campaign(place: Path) -> None:
         while True:
             before = marker.stat().st_mtime_ns
             environment = os.environ | {
-                "FAIL_KIND": kind, "FAIL_TURN": str(count + 1), "FAIL_NO": str(number),
+                "FAIL_KIND": kind, "FAIL_AT": f"{count + 1} {number}",
             }  # fmt: skip
             ended = subprocess.run(
                 command("--checkpoint", "run", extra=FAILING), cwd=place, env=environment,

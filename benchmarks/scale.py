@@ -3,10 +3,10 @@
     python benchmarks/scale.py [--series 10000,100000,1000000] [--fit-only 10000000]
 
 Writes a folder of Parquet files with 13 bills of every customer over 365 days, rows in random
-order, and runs `unsum recover` on it in a process of its own, whose memory is limited by the operating
-system (RLIMIT_DATA, the sum of its own allocations). Peak memory is that of /proc: all resident
-pages, files mapped into memory included, and the part that is not of files. With --fit-only the
-table is judged and the fit made, but no values.
+order, and runs `unsum recover` on it in a process of its own, whose memory is limited by the
+operating system (RLIMIT_DATA, the sum of its own allocations). Peak memory is that of /proc: all
+resident pages, files mapped into memory included, and the part that is not of files. With
+--fit-only the table is judged and the fit made, but no values.
 """
 
 from __future__ import annotations

@@ -8,6 +8,7 @@ bits; every few iterations the state goes to files, and what came before is forg
 from __future__ import annotations
 
 import copy
+import logging
 import shutil
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
@@ -318,6 +319,7 @@ def join_cluster(address: str, folder: Path) -> Iterator[Cluster]:
     except ModuleNotFoundError:
         raise UnsumError("--dask needs Dask; install it: pip install 'unsum[dask]'") from None
     folder.mkdir(parents=True, exist_ok=True)
+    logging.getLogger("distributed").setLevel(logging.CRITICAL)  # we tell it in a sentence
     if not address.startswith("local"):
         try:
             client = Client(address, timeout=PATIENCE)

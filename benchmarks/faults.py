@@ -1,0 +1,189 @@
+"""What becomes of a cluster's work when workers die, join, or the scheduler is lost.
+
+    python benchmarks/faults.py [--times 20]
+
+Real processes on this machine. Each case is repeated, and its result compared, bit by bit, with
+that of threads in one process: a worker killed (SIGKILL) while chunks are made, while they are
+advanced, while state goes to files, while files are written; two workers at once; a worker added in
+the middle; the scheduler killed, and the run taken up again from its checkpoint on another
+cluster.
+"""
+
+from __future__ import annotations
+
+import argparse
+import collections
+import logging
+import os
+import random
+import signal
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from pathlib import Path
+
+import numpy as np
+from dask.distributed import Client, LocalCluster
+
+import unsum
+from unsum.checkpoint import Checkpoint
+from unsum.cluster import CUT, Cluster
+from unsum.errors import UnsumError
+from unsum.experiments.town import simulate_town
+from unsum.tables import folders
+
+SETTINGS = {"rank": 4, "max_iter": 2 * CUT + 2, "tol": 0.0}
+
+
+def same(one: unsum.Recovery, other: unsum.Recovery) -> bool:
+    return all(
+        np.array_equal(a, b)
+        for a, b in (
+            (one.profiles, other.profiles), (one.weights, other.weights),
+            (one.history["objective"], other.history["objective"]),
+        )
+    )  # fmt: skip
+
+
+class Trials:
+    """A cluster with two workers, readings, and what the fit should give."""
+
+    def __init__(self, folder: Path, seed: int) -> None:
+        self.rng = random.Random(seed)
+        self.folder = folder
+        self.readings = unsum.Readings.from_frame(simulate_town(2000).bills, drop_bad=True)
+        self.whole = unsum.recover(self.readings, "nmf", **SETTINGS)
+        folders.PART_VALUES = 256 * 425
+        self.whole.write(folder / "whole")
+        self.local = LocalCluster(
+            n_workers=2, threads_per_worker=1, dashboard_address="127.0.0.1:0",
+            local_directory=str(folder), silence_logs=50,
+        )  # fmt: skip
+        self.client = Client(self.local)
+        self.cluster = Cluster(self.client, folder / "shared")
+
+    def kill(self, count: int) -> None:
+        pids = list(self.client.run(os.getpid).values())
+        for pid in self.rng.sample(pids, min(count, len(pids))):
+            os.kill(pid, signal.SIGKILL)
+
+    def fit(self, turn: int, strike: object) -> bool:
+        """A fit during which something happens after so many iterations; 0 is before the first."""
+        done = iter(range(1000))
+
+        def watch(_: int) -> None:
+            if next(done) == turn:
+                strike()
+
+        if turn < 0:
+            threading.Timer(self.rng.uniform(0.0, 0.3), strike).start()
+        found = unsum.recover(
+            self.readings, "nmf", plan=self.cluster.plan(), progress=watch, **SETTINGS
+        )
+        return same(self.whole, found)
+
+    def write(self) -> bool:
+        threading.Timer(self.rng.uniform(0.1, 0.8), lambda: self.kill(1)).start()
+        out = self.folder / "out"
+        self.whole.write(out, client=self.client)
+        pairs = [(path, out / path.name) for path in (self.folder / "whole").glob("*.parquet")]
+        return all(a.read_bytes() == b.read_bytes() for a, b in pairs)
+
+    def add(self) -> bool:
+        grown = self.fit(5, lambda: self.local.scale(3))
+        self.local.scale(2)
+        return grown
+
+    def settle(self) -> None:
+        """Until two workers are there again."""
+        self.client.wait_for_workers(2, timeout=60)
+        time.sleep(0.2)
+
+
+def lose_scheduler(trials: Trials, number: int) -> bool:
+    """A cluster of processes of its own, whose scheduler is killed; then on with the other one."""
+    port = 20_000 + os.getpid() % 20_000 + number
+    address = f"tcp://127.0.0.1:{port}"
+    scheduler = subprocess.Popen(
+        [sys.executable, "-m", "distributed.cli.dask_scheduler", "--port", str(port),
+         "--no-dashboard"],
+        stderr=subprocess.DEVNULL,
+    )  # fmt: skip
+    worker = subprocess.Popen(
+        [sys.executable, "-m", "distributed.cli.dask_worker", address, "--nthreads", "1",
+         "--no-nanny", "--no-dashboard"],
+        stderr=subprocess.DEVNULL,
+    )  # fmt: skip
+    kept = Checkpoint(trials.folder / f"run-{number}", {}, pause=0.0)
+    told = False
+    try:
+        client = Client(address, timeout=30)
+        client.wait_for_workers(1, timeout=60)
+        cluster = Cluster(client, trials.folder / f"lost-{number}")
+        turn, done = trials.rng.randint(1, 15), iter(range(1000))
+
+        def strike(_: int) -> None:
+            if next(done) == turn:
+                scheduler.kill()
+
+        try:
+            unsum.recover(
+                trials.readings, "nmf", plan=cluster.plan(kept), progress=strike, **SETTINGS
+            )
+        except UnsumError as error:
+            told = "the cluster was lost" in str(error)
+    finally:
+        worker.kill()
+        scheduler.kill()
+        worker.wait()
+        scheduler.wait()
+    found = unsum.recover(trials.readings, "nmf", plan=trials.cluster.plan(kept), **SETTINGS)
+    return told and same(trials.whole, found)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--times", type=int, default=20)
+    parser.add_argument("--seed", type=int, default=0)
+    arguments = parser.parse_args()
+    with tempfile.TemporaryDirectory(dir=Path.cwd()) as folder:
+        os.chdir(folder)
+        logging.getLogger("distributed").setLevel(logging.CRITICAL)
+        trials = Trials(Path(folder), arguments.seed)
+        cases = {
+            "a worker killed while chunks are made": lambda _: trials.fit(
+                -1, lambda: trials.kill(1)
+            ),
+            "a worker killed while chunks are advanced": lambda _: trials.fit(
+                trials.rng.randint(1, CUT - 3), lambda: trials.kill(1)
+            ),
+            "a worker killed while state goes to files": lambda _: trials.fit(
+                CUT - 2, lambda: trials.kill(1)
+            ),
+            "a worker killed while files are written": lambda _: trials.write(),
+            "both workers killed at once": lambda _: trials.fit(
+                trials.rng.randint(1, 2 * CUT), lambda: trials.kill(2)
+            ),
+            "a worker added in the middle": lambda _: trials.add(),
+            "the scheduler killed, and on from the checkpoint": lambda n: lose_scheduler(trials, n),
+        }
+        print("| case | times | same bits | failed |\n|---|---|---|---|")
+        for name, case in cases.items():
+            outcome: collections.Counter = collections.Counter()
+            for number in range(arguments.times):
+                try:
+                    outcome["same" if case(number) else "other"] += 1
+                except Exception as error:  # a campaign counts, whatever happens
+                    outcome[f"{type(error).__name__}: {error}"[:120]] += 1
+                trials.settle()
+            others = {kind: count for kind, count in outcome.items() if kind != "same"}
+            print(f"| {name} | {arguments.times} | {outcome['same']} | {others or 'none'} |",
+                  flush=True)  # fmt: skip
+        trials.client.close()
+        trials.local.close()
+
+
+if __name__ == "__main__":
+    main()
