@@ -15,6 +15,7 @@ import argparse
 import itertools
 import json
 import math
+import os
 import resource
 import shutil
 import subprocess
@@ -29,6 +30,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 N_PERIODS, N_BILLS, ROWS = 365, 13, 2_000_000
+# The limit counts addresses, not pages: allocators that reserve more than they use would hit it.
+FRUGAL = {"ARROW_DEFAULT_MEMORY_POOL": "system", "MALLOC_ARENA_MAX": "2"}
 FIT_ONLY = """
 import sys, time, json
 from pathlib import Path
@@ -45,7 +48,7 @@ print(json.dumps({"seconds": seconds, "checks": {"rows": 0}}))
 """
 
 
-def write_bills(n_series: int, folder: Path, seed: int = 0) -> int:
+def write_bills(n_series: int, folder: Path, *, plain: bool, seed: int = 0) -> int:
     """Bills in files of two million rows; series are scattered over all files. Returns bytes."""
     folder.mkdir(parents=True)
     rng = np.random.default_rng(seed)
@@ -65,7 +68,8 @@ def write_bills(n_series: int, folder: Path, seed: int = 0) -> int:
         total = level[who] * season * (z - a) * rng.gamma(20, 1 / 20, len(rows))
         names = np.char.add("C", np.char.zfill(who.astype("U8"), 8))
         table = {"series": names, "start": first + a, "end": first + z, "total": total.round(3)}
-        pq.write_table(pa.table(table), folder / f"{k:04}.parquet", compression="zstd")
+        how = {"compression": "none", "use_dictionary": False} if plain else {"compression": "zstd"}
+        pq.write_table(pa.table(table), folder / f"{k:04}.parquet", **how)
     return sum(path.stat().st_size for path in folder.iterdir())
 
 
@@ -76,7 +80,9 @@ def run(command: list[str], limit: int) -> dict:
         resource.setrlimit(resource.RLIMIT_DATA, (limit, limit))
 
     begun = time.perf_counter()
-    process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True, preexec_fn=restrict)
+    process = subprocess.Popen(
+        command, stdout=subprocess.PIPE, text=True, preexec_fn=restrict, env=os.environ | FRUGAL
+    )
     peaks = {"resident": 0, "own": 0}
 
     def watch() -> None:
@@ -105,6 +111,7 @@ def main() -> None:
     parser.add_argument("--fit-only", default="")
     parser.add_argument("--method", default="auto")
     parser.add_argument("--settings", default="{}")
+    parser.add_argument("--plain", action="store_true", help="files without any compression")
     parser.add_argument("--memory", type=int, default=1_500_000_000, help="given to --memory")
     parser.add_argument("--limit", type=int, default=4_000_000_000, help="set for the process")
     arguments = parser.parse_args()
@@ -116,7 +123,7 @@ def main() -> None:
     for n_series, fit_only in sizes:
         with tempfile.TemporaryDirectory(dir=Path.cwd()) as place:
             folder = Path(place)
-            size = write_bills(n_series, folder / "bills") / 1e6
+            size = write_bills(n_series, folder / "bills", plain=arguments.plain) / 1e6
             settings = json.loads(arguments.settings)
             if fit_only:
                 command = [

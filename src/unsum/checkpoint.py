@@ -51,7 +51,8 @@ class Checkpoint:
         if path.exists():
             _require_same(json.loads(path.read_text(encoding="utf-8")), identity, folder)
             return
-        if folder.exists() and any(folder.iterdir()):
+        begun = {each.name for each in folder.iterdir()} if folder.exists() else set()
+        if any(not name.startswith(".run.json") for name in begun):  # that is one being made
             raise ParameterError(
                 f"{folder} holds something else than a checkpoint; name a new or empty folder."
             )
@@ -65,6 +66,13 @@ class Checkpoint:
     def beside(self, out: Path) -> Path:
         """Where the files of an output are made before it takes its name."""
         return out.with_name(f".{out.name}.{self.key}.part")
+
+    def tidy(self, *outputs: Path) -> None:
+        """Remove what this run left half written when it was ended."""
+        for out in outputs:
+            for path in out.parent.glob(f".{out.name}.*.part"):
+                if path.is_file():
+                    path.unlink(missing_ok=True)
 
     @property
     def work(self) -> Path:
@@ -126,7 +134,13 @@ class Checkpoint:
         self.saved = time.monotonic()
 
     def clear(self) -> None:
-        """The run is done; nothing of it is needed any more."""
+        """The run is done; nothing of it is needed any more. What says whose it is goes last."""
+        for each in self.folder.iterdir():
+            if each.name != "run.json":
+                if each.is_dir():
+                    shutil.rmtree(each, ignore_errors=True)
+                else:
+                    each.unlink(missing_ok=True)
         shutil.rmtree(self.folder, ignore_errors=True)
 
 

@@ -17,6 +17,7 @@ from functools import lru_cache
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
+from weakref import WeakKeyDictionary
 
 import numpy as np
 
@@ -33,7 +34,6 @@ from unsum.tables.write import whole_file
 
 CUT = 10  # iterations after which state goes to files
 PATIENCE = 10  # seconds, until a cluster answers
-GROUPS = 2  # of chunks, for every worker
 
 
 class Cluster:
@@ -100,8 +100,7 @@ class DaskCrew:
         self.folder.mkdir(parents=True)
         self.rank, self.n_series = H.shape[1], len(H)
         bounds = chunk_bounds(readings)
-        workers = max(1, len(self.client.scheduler_info(n_workers=-1)["workers"]))
-        per = -(-len(bounds) // min(len(bounds), GROUPS * workers))
+        per = -(-len(bounds) // min(len(bounds), max(1, len(self._workers()))))
         self.groups = [bounds[k : k + per] for k in range(0, len(bounds), per)]
         for k, group in enumerate(self.groups):
             own = slice(group[0][0], group[-1][1])
@@ -126,8 +125,8 @@ class DaskCrew:
             ]
             wanted = [self.client.submit(_reductions, each, pure=False) for each in self.futures]
             self.sweeps += 1
-            for each in wanted:
-                for reduction in each.result():
+            for reductions in self.client.gather(wanted):
+                for reduction in reductions:
                     yield replace(reduction, **_aligned(vars(reduction)))
             if self.sweeps % CUT == 0:
                 self._cut()
@@ -147,16 +146,28 @@ class DaskCrew:
             path.unlink(missing_ok=True)
 
     def _begin_from(self, paths: list[str | None]) -> None:
-        """Groups of chunks, made from files."""
+        """Groups of chunks, made from files, one for each worker that is there now."""
+        workers = self._workers()
         self.futures = []
         for k, (group, path) in enumerate(zip(self.groups, paths, strict=True)):
             start = str(self.folder / f"start-{k}.npz")
             kind = self.kind.of(slice(group[0][0], group[-1][1]))
             self.futures.append(
                 self.client.submit(
-                    _begin_group, str(self.store), group, start, kind, path, pure=False
+                    _begin_group,
+                    str(self.store),
+                    group,
+                    start,
+                    kind,
+                    path,
+                    pure=False,
+                    workers=[workers[k % len(workers)]] if workers else None,
+                    allow_other_workers=True,
                 )
             )
+
+    def _workers(self) -> list[str]:
+        return list(self.client.scheduler_info(n_workers=-1)["workers"])
 
     def spread(self, function: Callable[[int], None], items: Iterable[int]) -> None:
         for item in items:
@@ -208,6 +219,9 @@ def understood() -> Iterator[None]:
         ) from error
 
 
+_SPARE: WeakKeyDictionary[Any, State] = WeakKeyDictionary()
+
+
 def _same(step: Step) -> Step:
     return step
 
@@ -241,9 +255,18 @@ def _advance(
 
 
 def _renew(chunk: Any) -> Any:
+    """A copy, in the memory of the one before last, which nobody needs any more."""
     fresh = copy.copy(chunk)
     vars(fresh).update(_aligned(vars(chunk)))
-    vars(fresh).update({name: np.array(getattr(chunk, name)) for name in chunk.STATE})
+    state = {name: getattr(chunk, name) for name in chunk.STATE}
+    spare = _SPARE.pop(chunk, {})
+    for name, array in state.items():
+        room = spare.get(name)
+        if room is None or room.shape != array.shape:
+            room = np.empty(array.shape, array.dtype)
+        np.copyto(room, array)
+        setattr(fresh, name, room)
+    _SPARE[fresh] = state
     return fresh
 
 

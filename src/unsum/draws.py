@@ -7,18 +7,19 @@ from typing import Any
 
 import numpy as np
 
+SLICE = 1 << 16
 GOLDEN = np.uint64(0x9E3779B97F4A7C15)
 
 
 def name_keys(names: Any, seed: int) -> np.ndarray:
     """A key for each series, from its name and a seed."""
-    return np.array(
-        [
+    keys = np.empty(len(names), np.uint64)
+    for low in range(0, len(names), SLICE):  # few at a time, as objects are large
+        keys[low : low + SLICE] = [
             int.from_bytes(hashlib.sha256(f"{seed} {name}".encode()).digest()[:8], "little")
-            for name in names.to_pylist()
-        ],
-        np.uint64,
-    )
+            for name in names[low : low + SLICE].to_pylist()
+        ]
+    return keys
 
 
 def uniform(keys: np.ndarray, counters: np.ndarray | int) -> np.ndarray:

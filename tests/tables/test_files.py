@@ -29,7 +29,7 @@ def test_tables_without_readings(tmp_path, text, message):
 def test_files_that_are_not_tables(tmp_path):
     with pytest.raises(TableError, match="does not exist"):
         read_readings(tmp_path / "absent.csv")
-    with pytest.raises(TableError, match="is a folder"):
+    with pytest.raises(TableError, match="holds no Parquet file"):
         read_readings(tmp_path)
     damaged = tmp_path / "damaged.parquet"
     pq.write_table(pa.table({"series": ["a"]}), damaged)

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 DEFAULT_RANK = 5
 WARM = 3
 LOWEST = 0.02  # of the usual model, for what is expected of the readings of a new series
+AT_ONCE = 1 << 17  # series whose levels are found together, to hold no large temporaries
 APPLY_STEPS = 20  # updates of the weights of new series
 
 
@@ -193,6 +194,8 @@ def choose_rank(rank: int | None, readings: Readings) -> int:
 
 def levels(readings: Readings) -> np.ndarray:
     """The mean level of every series over its readings; zero for series of zeros."""
+    if readings.n_series > AT_ONCE:
+        return np.concatenate([levels(part) for part in readings.parts(AT_ONCE)])
     heads = readings.indptr[:-1]
     largest = np.maximum.reduceat(readings.total, heads)
     unit = np.where(largest > 0, largest, 1.0)

@@ -87,10 +87,11 @@ class PanelModel(Settings):
             history = {"objective": np.empty(0), "residual": np.empty(0)}
             reason = "all readings are zero, there is nothing to learn"
             return PanelFit(nobody, np.zeros(readings.n_series), history, reason)
-        sample = readings.take(np.flatnonzero(useful))
+        places = np.flatnonzero(useful)
         most = max(1, MAX_VALUES // n_periods)
-        if sample.n_series > most:
-            sample = sample.take(sample_series(sample.names, most, self.seed))
+        if len(places) > most:
+            places = places[sample_series(readings.names.take(places), most, self.seed)]
+        sample = readings.take(places)
         learned = learn_population(
             sample, shrinkage=self.shrinkage, steps=self.steps,
             season=self.season or readings.calendar.frequency.season,

@@ -11,6 +11,7 @@ import numpy as np
 from unsum.readings import Readings
 from unsum.traits import Traits
 
+AT_ONCE = 1 << 17  # series, to hold no large temporaries
 NOISE = 1e-6  # of the mean variance: what a reading may miss, so that systems stay solvable
 LEAST = 1e-3  # of the mean, for that of any series over a reading
 LOWEST = 0.02  # of the usual mean, for what is expected of a reading when a level is judged by it
@@ -73,6 +74,8 @@ class Population:
 
         Estimated readings count only where a series has no other that is positive.
         """
+        if readings.n_series > AT_ONCE:
+            return np.concatenate([self.levels(part) for part in readings.parts(AT_ONCE)])
         series = readings.series_of_readings()
         expected = self.mean_sums[readings.stop] - self.mean_sums[readings.start]
         expected = np.maximum(expected + self.shift_sums(readings), LEAST * np.abs(expected))

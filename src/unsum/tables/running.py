@@ -75,6 +75,7 @@ def run_recover(
                 sides=[[str(path), path.stat().st_mtime_ns] for path in sides if path.exists()],
             )  # fmt: skip
             kept = Checkpoint(means.checkpoint, identity)
+            kept.tidy(outputs.out, outputs.aside, outputs.aside_groups)
         say(f"reading {source}")
         if kept is not None:
             intake = kept.take_in(source, options, means.bytes, say)
