@@ -75,6 +75,7 @@ def test_command_examples_of_the_readme_run(tmp_path):
     town = simulate_town(30)
     readings = Readings.from_frame(town.bills, drop_bad=True)
     write_table(readings.to_arrow(), tmp_path / "bills.csv")
+    write_table(readings.to_arrow().slice(0, 3), tmp_path / "new-bills.csv")
     days = np.arange(readings.n_periods)
     weather = {"time": readings.calendar.labels(), "temperature": 10 - 9 * np.cos(days / 58)}
     write_table(pa.table(weather), tmp_path / "weather.csv")
