@@ -57,12 +57,15 @@ class Trials:
         self.whole = unsum.recover(self.readings, "nmf", **SETTINGS)
         folders.PART_VALUES = 256 * 425
         self.whole.write(folder / "whole")
+        self.start()
+
+    def start(self) -> None:
         self.local = LocalCluster(
             n_workers=2, threads_per_worker=1, dashboard_address="127.0.0.1:0",
-            local_directory=str(folder), silence_logs=50,
+            local_directory=str(self.folder), silence_logs=50,
         )  # fmt: skip
         self.client = Client(self.local)
-        self.cluster = Cluster(self.client, folder / "shared")
+        self.cluster = Cluster(self.client, self.folder / "shared")
 
     def kill(self, count: int) -> None:
         pids = list(self.client.run(os.getpid).values())
@@ -97,8 +100,13 @@ class Trials:
         return grown
 
     def settle(self) -> None:
-        """Until two workers are there again."""
-        self.client.wait_for_workers(2, timeout=60)
+        """Until two workers are there again; one killed at its own start is not started again."""
+        try:
+            self.client.wait_for_workers(2, timeout=15)
+        except Exception:  # another cluster for the next trial
+            self.client.close()
+            self.local.close()
+            self.start()
         time.sleep(0.2)
 
 

@@ -21,6 +21,7 @@ import numpy as np
 
 from unsum import __version__
 from unsum.errors import ParameterError, TableError
+from unsum.factorization.crew import flatten, unflatten
 from unsum.findings import Findings
 from unsum.readings import Readings
 from unsum.recovery import Recovery
@@ -114,21 +115,14 @@ class Checkpoint:
                 flat = {name: file[name] for name in file.files}
         except (OSError, ValueError) as error:
             raise TableError(f"{path} cannot be read: {error}; delete {self.folder}.") from error
-        chunks: list[dict[str, np.ndarray]] = []
-        for name in [name for name in flat if name.startswith("chunk ")]:
-            _, number, part = name.split(" ", 2)
-            while len(chunks) <= int(number):
-                chunks.append({})
-            chunks[int(number)][part] = flat.pop(name)
-        return flat | {"crew": chunks}
+        return flat | {"crew": unflatten(flat)}
 
     def save(self, make: Callable[[], dict[str, Any]]) -> None:
         """Keep the state of a fit, when some time has passed since the last time."""
         if time.monotonic() - self.saved < self.pause:
             return
         state = make()
-        for number, chunk in enumerate(state.pop("crew")):
-            state |= {f"chunk {number} {name}": array for name, array in chunk.items()}
+        state |= flatten(state.pop("crew"))
         with whole_file(self.folder / "loop.npz") as temporary, temporary.open("wb") as file:
             np.savez(file, **state)
         self.saved = time.monotonic()

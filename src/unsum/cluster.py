@@ -24,7 +24,7 @@ import numpy as np
 from unsum.engine import chunk_bounds, one_blas_thread
 from unsum.errors import ParameterError, UnsumError
 from unsum.factorization.chunk import Reduction, Step
-from unsum.factorization.crew import Block, Keeper, Kind, Plan, State
+from unsum.factorization.crew import Block, Keeper, Kind, Plan, State, flatten, unflatten
 from unsum.readings import Readings
 from unsum.recovery import Recovery
 from unsum.saving import load_tree, save_tree
@@ -293,22 +293,13 @@ def _keep_group(held: tuple[list[Block], list[Reduction]], path: str) -> str:
 
 
 def _write_states(states: list[State], path: Path) -> None:
-    arrays: dict[str, Any] = {
-        f"{k} {name}": array for k, state in enumerate(states) for name, array in state.items()
-    }
     with whole_file(path) as temporary, temporary.open("wb") as file:
-        np.savez(file, **arrays)
+        np.savez(file, **flatten(states))
 
 
 def _read_states(path: Path) -> list[State]:
-    states: list[State] = []
     with np.load(path) as file:
-        for name in file.files:
-            k, part = name.split(" ", 1)
-            while len(states) <= int(k):
-                states.append({})
-            states[int(k)][part] = file[name]
-    return states
+        return unflatten({name: file[name] for name in file.files})
 
 
 @lru_cache(maxsize=2)

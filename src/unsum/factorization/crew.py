@@ -6,7 +6,7 @@ result has the same bits, whoever does the work.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
@@ -20,6 +20,25 @@ from unsum.factorization.chunk_aligned import make_chunk
 from unsum.readings import Readings
 
 State = dict[str, np.ndarray]
+
+
+def flatten(states: list[State]) -> dict[str, Any]:
+    """The states of chunks as arrays with names of their own, as files hold them."""
+    return {
+        f"chunk {k} {name}": array
+        for k, state in enumerate(states)
+        for name, array in state.items()
+    }
+
+
+def unflatten(arrays: Mapping[str, np.ndarray]) -> list[State]:
+    """The states again; other arrays are left aside."""
+    states: dict[int, State] = {}
+    for key, array in arrays.items():
+        if key.startswith("chunk "):
+            _, number, name = key.split(" ", 2)
+            states.setdefault(int(number), {})[name] = array
+    return [states[k] for k in sorted(states)]
 
 
 class Block(Protocol):
