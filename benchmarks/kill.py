@@ -124,7 +124,7 @@ def kill_campaign(place: Path, kills: int, seed: int) -> None:
 def fail_campaign(place: Path) -> None:
     subprocess.run(command(), cwd=place, check=True, capture_output=True)
     whole = digest(place / "out")
-    marker = place / "out" / "manifest.json"
+    marker = place / "out" / "_manifest.json"
     for kind, number, name in (
         ("fsync", 28, "no space left"), ("replace", 13, "permission denied"),
     ):  # fmt: skip

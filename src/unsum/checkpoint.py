@@ -13,6 +13,7 @@ import os
 import shutil
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
@@ -129,13 +130,11 @@ class Checkpoint:
 
     def clear(self) -> None:
         """The run is done; nothing of it is needed any more. What says whose it is goes last."""
-        for each in self.folder.iterdir():
-            if each.name != "run.json":
-                if each.is_dir():
-                    shutil.rmtree(each, ignore_errors=True)
-                else:
-                    each.unlink(missing_ok=True)
-        shutil.rmtree(self.folder, ignore_errors=True)
+        shutil.rmtree(self.work, ignore_errors=True)
+        for name in ("findings.npz", "fit.npz", "loop.npz", "run.json"):
+            (self.folder / name).unlink(missing_ok=True)
+        with suppress(OSError):  # something else is in it, which is not ours to remove
+            self.folder.rmdir()
 
 
 def identify(source: Any, options: Options, **settings: Any) -> dict[str, Any]:
@@ -148,8 +147,8 @@ def _describe(source: Source) -> Any:
     from unsum.tables.dataset import DatasetSource
 
     if isinstance(source, DatasetSource):
-        files = [Path(name) for name in source.dataset.files]
-        return [_stamp(path) if path.exists() else str(path) for path in files]
+        found = source.dataset.filesystem.get_file_info(source.dataset.files)
+        return [[each.path, each.size, each.mtime_ns] for each in found]
     path = getattr(source, "path", None)
     return _stamp(path) if path is not None else source.label
 

@@ -34,6 +34,7 @@ from unsum.tables.write import whole_file
 
 CUT = 10  # iterations after which state goes to files
 PATIENCE = 10  # seconds, until a cluster answers
+STANDSTILL = 30.0  # seconds without a result, after which it is asked whether anyone works
 
 
 class Cluster:
@@ -107,6 +108,7 @@ class DaskCrew:
             np.savez(self.folder / f"start-{k}.npz", scale=scale[own], H=H[own])
         self.kind, self.store = kind, cluster.store(readings)
         self.futures: list[Any] = []
+        self.steps: list[Step] = []
         self._begin_from([None] * len(self.groups))
 
     def __enter__(self) -> DaskCrew:
@@ -119,17 +121,42 @@ class DaskCrew:
 
     def sweep(self, step: Step) -> Iterator[Reduction]:
         with understood():
-            shared = self.client.submit(_same, step, pure=False)
-            self.futures = [
-                self.client.submit(_advance, future, shared, pure=False) for future in self.futures
-            ]
-            wanted = [self.client.submit(_reductions, each, pure=False) for each in self.futures]
+            self.steps.append(step)
             self.sweeps += 1
-            for reductions in self.client.gather(wanted):
+            for reductions in self._gather(self._advance(step)):
                 for reduction in reductions:
                     yield replace(reduction, **_aligned(vars(reduction)))
             if self.sweeps % CUT == 0:
                 self._cut()
+
+    def _advance(self, step: Step) -> list[Any]:
+        """All groups one step on, and what they contribute."""
+        shared = self.client.submit(_same, step, pure=False)
+        self.futures = [
+            self.client.submit(_advance, future, shared, pure=False) for future in self.futures
+        ]
+        return [self.client.submit(_reductions, each, pure=False) for each in self.futures]
+
+    def _gather(self, wanted: list[Any]) -> Any:
+        """Results, once they are there; where all workers stand idle, the work is given anew."""
+        from dask.distributed import wait
+
+        idle = 0
+        while True:
+            try:
+                wait(wanted, timeout=STANDSTILL)
+                return self.client.gather(wanted)
+            except TimeoutError:
+                busy = any(self.client.processing().values())
+                idle = 0 if busy else idle + 1
+                if idle < 2:
+                    continue
+            steps = self.steps
+            self._begin_from(self.base)
+            self.steps = steps
+            for step in steps:
+                wanted = self._advance(step)
+            idle = 0
 
     def _cut(self) -> None:
         """State to files, and on from there."""
@@ -146,8 +173,12 @@ class DaskCrew:
             path.unlink(missing_ok=True)
 
     def _begin_from(self, paths: list[str | None]) -> None:
-        """Groups of chunks, made from files, one for each worker that is there now."""
-        workers = self._workers()
+        """Groups of chunks, made from files.
+
+        They go where the scheduler puts them: what is tied to a worker, even loosely, is not given
+        to others when all workers were lost.
+        """
+        self.base, self.steps = paths, []
         self.futures = []
         for k, (group, path) in enumerate(zip(self.groups, paths, strict=True)):
             start = str(self.folder / f"start-{k}.npz")
@@ -161,8 +192,6 @@ class DaskCrew:
                     kind,
                     path,
                     pure=False,
-                    workers=[workers[k % len(workers)]] if workers else None,
-                    allow_other_workers=True,
                 )
             )
 

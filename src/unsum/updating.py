@@ -29,6 +29,7 @@ from unsum.recovery import Recovery
 from unsum.tables.intake import take_in
 from unsum.tables.rows import Options
 
+HIDING = ("no-weekly-shape", "no-daily-shape", "hidden-rhythm")  # what dates do not show
 OF_SERIES: dict[type, tuple[str, ...]] = {  # arrays with a row for each series
     PanelFit: ("levels",),
     NMFFit: ("H", "scale"),
@@ -110,6 +111,9 @@ def read_news(recovery: Recovery, source: Any, *, learn: bool, **reading: Any) -
     if isinstance(source, Readings):
         return source
     drop_bad = reading.pop("drop_bad", False)
+    for name in ("freq", "tz", "range_start", "range_end"):
+        if name in reading:
+            raise ParameterError(f"{name} is that of the recovery; leave it out.")
     calendar = recovery.readings.calendar
     options = Options.on(calendar, **reading)
     if learn:
@@ -133,7 +137,8 @@ def update(recovery: Recovery, news: Readings, *, learn: bool, replace_old: bool
     calendar = recovery.readings.calendar
     if learn:
         calendar = _longer(calendar, news.calendar)
-    own, news = recovery.readings.on(calendar), news.on(calendar)
+    own = recovery.readings.on(calendar)
+    news = _same_names(news.on(calendar), own.names.type)
     names = news.names
     places = np.asarray(pc.fill_null(pc.index_in(names, value_set=own.names), -1))
     known = np.sort(places[places >= 0])
@@ -141,7 +146,13 @@ def update(recovery: Recovery, news: Readings, *, learn: bool, replace_old: bool
     if learn:
         whole = _join_readings(own, known, merged)
         return Update(_learn_again(recovery, whole), recovery, news, superseded)
-    fresh = recovery.model.apply(merged, interval=recovery.interval, threads=recovery.threads)
+    model = recovery.model
+    if model.traits is not None:
+        raise ParameterError(
+            "what was learned with traits, or with the sizes of series, cannot be updated; recover "
+            "again, with all readings."
+        )
+    fresh = model.apply(merged, interval=recovery.interval, threads=recovery.threads)
     left = np.setdiff1d(np.arange(own.n_series), known)
     order = _order(own.names.take(pa.array(left)), merged.names)
     updated = replace(
@@ -151,8 +162,37 @@ def update(recovery: Recovery, news: Readings, *, learn: bool, replace_old: bool
         uncertainty=None
         if recovery.uncertainty is None or fresh.uncertainty is None
         else _join(recovery.uncertainty.take(left), fresh.uncertainty, order),
+        learned_from=model.learned_from,
     )
     return Update(updated, recovery, news, superseded)
+
+
+def _same_names(news: Readings, kind: pa.DataType) -> Readings:
+    """New readings with names of the kind that the known ones have, in their order."""
+    if news.names.type == kind:
+        return news
+    try:
+        names = news.names.cast(kind)
+    except pa.ArrowException:
+        raise ParameterError(
+            f"names of series are {news.names.type} in the new readings and {kind} in the known "
+            f"ones, and {news.names[0].as_py()!r} is not such a name; write them alike."
+        ) from None
+    order = np.asarray(pc.sort_indices(names))
+    sizes = np.diff(news.indptr)[order]
+    indptr = np.concatenate([[0], np.cumsum(sizes)])
+    which = np.arange(indptr[-1]) + np.repeat(news.indptr[:-1][order] - indptr[:-1], sizes)
+    return replace(
+        news,
+        names=names.take(pa.array(order)),
+        indptr=indptr,
+        start=news.start[which],
+        stop=news.stop[which],
+        total=news.total[which],
+        active=news.active[order],
+        estimated=None if news.estimated is None else news.estimated[which],
+        bounded=None if news.bounded is None else news.bounded[order],
+    )
 
 
 def _longer(one: Calendar, other: Calendar) -> Calendar:
@@ -189,8 +229,11 @@ def _merge(old: Readings, news: Readings, *, replace_old: bool) -> tuple[Reading
     if old.estimated is not None or news.estimated is not None:
         fresh = np.zeros(news.n_readings, bool) if news.estimated is None else news.estimated
         soft = np.concatenate([estimated[~gone], fresh[keep_new]])[order]
-    active = news.active.copy()
-    active[home] = old.active
+    active, bounded = news.active.copy(), _bounds(news)
+    given = _bounds(old)
+    active[home] = np.where(given, old.active, active[home])
+    bounded[home] |= given
+    _refuse_inactive(news, active)
     merged = replace(
         news,
         indptr=np.concatenate([[0], np.cumsum(sizes)]),
@@ -199,8 +242,30 @@ def _merge(old: Readings, news: Readings, *, replace_old: bool) -> tuple[Reading
         total=parts[3][order],
         estimated=soft,
         active=active,
+        bounded=bounded,
     )
     return merged, old.keep(gone).to_arrow()
+
+
+def _bounds(readings: Readings) -> np.ndarray:
+    """Which active times were given."""
+    if readings.bounded is None:
+        return np.zeros(readings.active.shape, np.bool_)
+    return np.array(readings.bounded)
+
+
+def _refuse_inactive(news: Readings, active: np.ndarray) -> None:
+    """A new reading beyond the time in which its series is known to be active is a mistake."""
+    owner = news.series_of_readings()
+    bad = np.flatnonzero((news.start < active[owner, 0]) | (news.stop > active[owner, 1]))
+    if len(bad):
+        i = int(bad[0])
+        text = news.calendar.text
+        raise ParameterError(
+            f"{len(bad):,} new readings reach beyond the active time of their series; the first is "
+            f"of series {news.names[int(owner[i])].as_py()!r}, {text(int(news.start[i]))} to "
+            f"{text(int(news.stop[i]))}. Correct it, or recover again with other active times."
+        )
 
 
 def _overlapped(series: np.ndarray, old: Readings, news: Readings) -> tuple[np.ndarray, np.ndarray]:
@@ -271,8 +336,10 @@ def _join_readings(own: Readings, known: np.ndarray, merged: Readings) -> Readin
         total=np.concatenate([left.total, merged.total])[which],
         active=np.concatenate([left.active, merged.active])[order],
         estimated=soft,
-        bounded=None,
-        findings=Findings(),
+        bounded=np.concatenate([_bounds(left), _bounds(merged)])[order],
+        findings=Findings(
+            tuple(finding for finding in own.findings if finding.code in HIDING),
+        ),
     )
 
 

@@ -168,32 +168,47 @@ def update(
 
     Example: unsum update bills.unsum new-bills.csv -o bills.unsum --learn
     """
-    from unsum.tables.write import check_destination, check_model_destination, write_table
+    from unsum.tables.jobs import check_apart
+    from unsum.tables.source import open_source
+    from unsum.tables.write import (
+        check_destination,
+        check_model_destination,
+        whole_file,
+        write_set_aside,
+        write_table,
+    )
 
     check_model_destination(out)
-    for path in (revisions, values):
-        if path is not None:
-            check_destination(path, file)
+    aside = out.with_name(f"{out.stem}.set-aside.csv")
+    tables = [path for path in (revisions, values, aside) if path is not None]
+    for path in tables:
+        check_destination(path, file)
+    check_apart([out, *tables], [file])
     columns = columns_of(series=series, start=start, end=end, total=total, quality=quality)
     done = _load_recovery(model).update(
         file, learn=learn, replace=replace, columns=columns, drop_bad=drop_bad,
         end="inclusive" if inclusive_end else "exclusive", date_format=date_format,
         decimal=decimal,
     )  # fmt: skip
-    done.recovery.save(out)
-    moved = done.revisions(rule)
+    moved, found = done.revisions(rule), done.news.findings
     if revisions is not None:
         write_table(moved, revisions)
     if values is not None:
         write_table(done.values(), values)
+    if found.rows_set_aside:
+        with whole_file(aside) as temporary:
+            write_set_aside(open_source(file), found, temporary)
+    done.recovery.save(out)
     screen = make_screen(json)
     told = {
         "series": len(done.touched), "readings": len(done.news), "revisions": len(moved),
         "superseded": len(done.superseded),
     }  # fmt: skip
     if json:
+        told |= found.to_dict()
         screen.print_json({"command": "update", "output": str(out), "learned": learn, **told})
         return
+    screen.findings(found, dropped=True)
     screen.facts(
         [
             ("new", f"{told['readings']:,} readings of {told['series']:,} series"),

@@ -12,6 +12,7 @@ import typer
 
 from unsum.errors import ParameterError, require_choice
 
+LEAST_MEMORY = 1_000_000
 FileArg = Annotated[Path, typer.Argument(help="A CSV or Parquet file.", show_default=False)]
 TableArg = Annotated[
     str,
@@ -126,7 +127,10 @@ def bytes_of(text: str | None) -> int | None:
     unit = unit if unit.endswith("b") or not unit else f"{unit}b"
     if match is None or unit not in (*units, "b"):
         raise ParameterError(f"--memory must be like 500MB or 2GB; got {text!r}.")
-    return int(float(match[1]) * units.get(unit, 1))
+    given = int(float(match[1]) * units.get(unit, 1))
+    if given < LEAST_MEMORY:
+        raise ParameterError(f"--memory must be at least 1MB; got {text!r}.")
+    return given
 
 
 @contextmanager

@@ -42,7 +42,6 @@ def make_app(most_bytes: int) -> Starlette:
         with tempfile.TemporaryDirectory(prefix="unsum-serve-") as folder:
             app.state.desk = Desk(Path(folder))
             yield
-            app.state.desk.close()
 
     async def index(request: Request) -> Response:  # noqa: ARG001
         template = files("unsum.server") / "templates" / "page.html"

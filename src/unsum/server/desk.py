@@ -8,11 +8,12 @@ from __future__ import annotations
 import secrets
 import shutil
 from collections.abc import Callable, Iterator, Mapping
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
-from threading import Lock
+from queue import SimpleQueue
+from threading import Lock, Thread
 from typing import Any
 
 from unsum.errors import ParameterError, ReadingsError, TableError, UnsumError
@@ -72,11 +73,13 @@ class Desk:
     def __init__(self, folder: Path) -> None:
         self.folder = folder
         self.uploads: dict[str, Upload] = {}
-        self._worker = ThreadPoolExecutor(1)
         self._lock = Lock()
+        self._waiting: SimpleQueue[Callable[[], None]] = SimpleQueue()
+        Thread(target=self._serve, daemon=True).start()  # it ends with the server, whatever it does
 
-    def close(self) -> None:
-        self._worker.shutdown(wait=False, cancel_futures=True)
+    def _serve(self) -> None:
+        while True:
+            self._waiting.get()()
 
     @contextmanager
     def receive(self, label: str) -> Iterator[tuple[str, Path]]:
@@ -140,16 +143,22 @@ class Desk:
         folder = upload.path.parent / "out"
         shutil.rmtree(folder, ignore_errors=True)
         folder.mkdir()
-        upload.work = Work(folder=folder)
         outputs = Outputs(
             folder / f"recovered{kind}", report=folder / "report.html", title=upload.label
         )
-        interval = float(asked["interval"]) if asked.get("interval") else None
+        try:
+            interval = float(asked["interval"]) if asked.get("interval") else None
+        except (TypeError, ValueError):
+            raise ParameterError(
+                f"the interval must be a number; got {asked['interval']!r}."
+            ) from None
         method = str(asked.get("method") or "auto")
-        self._worker.submit(
+        upload.work = Work(folder=folder)
+        run = partial(
             _run, upload.work, upload, outputs, options, method=method, interval=interval,
             drop_bad=bool(asked.get("drop_bad")),
         )  # fmt: skip
+        self._waiting.put(run)
 
     def work(self, token: str) -> Work:
         work = self._upload(token).work

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
@@ -42,7 +43,10 @@ def open_dataset(address: str) -> Any:
     import pyarrow.fs as pafs
 
     if "://" not in address:
-        return ds.dataset(address, format="parquet")
+        files = sorted(str(path) for path in Path(address).rglob("*") if _is_table(path))
+        return (
+            ds.dataset(files, format="parquet") if files else ds.dataset(address, format="parquet")
+        )
     try:
         system, path = pafs.FileSystem.from_uri(address)
     except pa.ArrowInvalid:  # not one of Arrow's own
@@ -55,6 +59,10 @@ def open_dataset(address: str) -> Any:
         other, path = fsspec.core.url_to_fs(address)
         system = pafs.PyFileSystem(pafs.FSSpecHandler(other))
     return ds.dataset(path, format="parquet", filesystem=system)
+
+
+def _is_table(path: Path) -> bool:
+    return path.suffix.lower() in (".parquet", ".pq") and path.name[0] not in "._"
 
 
 class _reachable:  # noqa: N801

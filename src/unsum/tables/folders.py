@@ -31,7 +31,7 @@ from unsum.recovery import Recovery, check_values
 from unsum.tables.write import Progress, long_table, whole_file
 
 PART_VALUES = 1 << 23
-MANIFEST = "manifest.json"
+MANIFEST = "_manifest.json"  # names that begin so are no tables to readers of folders
 
 Writers = Callable[[Recovery, list[tuple[int, int]], Path], Iterable[dict[str, Any]]]
 
@@ -70,6 +70,8 @@ def write_folder(
             temporary.write_text(json.dumps(manifest, indent=1), encoding="utf-8")
         for record in records:
             (work / _record_name(record["file"])).unlink(missing_ok=True)
+        if recovery.readings.further is not None:
+            recovery.check_further(recovery.binding_further().forward(recovery.values, 0))
         _show(work, folder)
     except OSError as error:
         raise TableError(f"{folder} cannot be written: {error.strerror or error}.") from error
@@ -248,13 +250,23 @@ def _flush(folder: Path) -> None:
             os.close(handle)
 
 
+def _is_ours(folder: Path) -> bool:
+    """Whether a folder holds a result and nothing else."""
+    try:
+        manifest = json.loads((folder / MANIFEST).read_text(encoding="utf-8"))
+        known = {MANIFEST, *(record["file"] for record in manifest["files"])}
+        return "unsum" in manifest and {path.name for path in folder.iterdir()} <= known
+    except (OSError, ValueError, KeyError, TypeError):
+        return False
+
+
 def check_folder_destination(folder: Path) -> None:
     """Refuse early what is not an older result of ours, or cannot be written."""
     if folder.is_file():
         raise TableError(f"{folder} is a file; name a folder, or a file that ends in .parquet.")
     if not folder.parent.is_dir():
         raise TableError(f"the folder {folder.parent} does not exist; make it first.")
-    if folder.is_dir() and any(folder.iterdir()) and not (folder / MANIFEST).exists():
+    if folder.is_dir() and any(folder.iterdir()) and not _is_ours(folder):
         raise TableError(
             f"{folder} holds something else than a result of unsum; name a new folder."
         )

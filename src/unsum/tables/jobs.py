@@ -165,8 +165,18 @@ class Outputs:
     def predicted(self) -> Path:
         return self.out.with_name(f"{self.out.stem}.predicted{self.out.suffix or '.parquet'}")
 
-    def check(self, source: Any, others: list[Path], interval: float | None) -> None:
+    def check(
+        self,
+        source: Any,
+        others: list[Path],
+        interval: float | None,
+        checkpoint: Path | None = None,
+    ) -> None:
         """Refuse early what cannot be written, or would be written over an input."""
+        if not self.out.name:
+            raise ParameterError(
+                f"{self.out} is a folder that is there; name a new one, or a file."
+            )
         places = [self.aside, self.aside_groups, self.predicted]
         places += [self.unbilled] if self.unbilled is not None else []
         places += [] if self.folder else [self.out]
@@ -185,12 +195,24 @@ class Outputs:
         if self.report is not None:
             check_page_destination(self.report)
             places.append(self.report)
-        _check_apart(places, others)
+        check_apart(places, others)
+        if isinstance(source, Path) and source.is_dir():
+            _check_outside(places, source, "the folder of the input")
+        if checkpoint is not None:
+            _check_outside(places, checkpoint, "the checkpoint")
         if self.wide and interval is not None:
             raise ParameterError("a wide table has no place for intervals; write a long one.")
 
 
-def _check_apart(outputs: list[Path], inputs: list[Path]) -> None:
+def _check_outside(outputs: list[Path], folder: Path, what: str) -> None:
+    """No output in a folder that is read, or that goes in the end; nor that folder in an output."""
+    folder = folder.resolve()
+    for path in (each.resolve() for each in outputs):
+        if path == folder or folder in path.parents or path in folder.parents:
+            raise ParameterError(f"{path.name} and {what}, {folder.name}, must lie apart.")
+
+
+def check_apart(outputs: list[Path], inputs: list[Path]) -> None:
     """No output over another, nor over what is read."""
     names = [path.resolve() for path in outputs]
     for i, name in enumerate(names):

@@ -39,7 +39,7 @@ class Means:
 
     @property
     def bytes(self) -> int:
-        return self.memory or free_memory() // 2
+        return free_memory() // 2 if self.memory is None else self.memory
 
 
 def run_recover(
@@ -64,7 +64,7 @@ def run_recover(
     means = means or Means()
     sides = [Path(settings[name]) for name in ("indicators", "traits") if name in settings]
     sides += [path for path in (groups, group_totals) if path is not None]
-    outputs.check(source, sides, interval)
+    outputs.check(source, sides, interval, means.checkpoint)
     begun = time.perf_counter()
     with ExitStack() as stack:
         kept = None

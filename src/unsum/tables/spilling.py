@@ -19,7 +19,7 @@ from unsum.tables.rows import plain_column
 from unsum.tables.source import Source
 
 SAMPLED = 2_000  # names of a batch, when the table is divided
-ROW = "row number"
+ROW = "\x00row"  # no table of people has it
 
 
 class SpilledSource(Source):

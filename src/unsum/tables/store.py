@@ -79,5 +79,5 @@ def open_store(folder: Path, findings: Findings | None = None) -> Readings:
         estimated=columns.get("estimated"),
         bounded=None if bounded is None else bounded.reshape(-1, 2),
         backend=told["backend"],
-        findings=findings or Findings(),
+        findings=Findings() if findings is None else findings,
     )

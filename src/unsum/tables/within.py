@@ -25,6 +25,7 @@ from unsum.tables.spilling import SpilledSource, divide_names, spill
 from unsum.tables.store import StoreWriter, open_store
 
 BYTES_OF_ROW = 160  # that judging a table takes, for each of its rows
+MOST_PARTS = 200  # each of them an open file while the table is divided
 SHARE = 0.5  # of the memory, for judging
 MEMORY = 4 << 30  # where the machine does not tell how much is free
 FATAL = {"range-too-long", "differing-offsets", "unclosed-quote"}
@@ -48,7 +49,8 @@ def free_memory() -> int:
 
 def count_parts(source: Source, memory: int) -> int:
     """Into how many parts a table must be cut so that each can be judged in memory."""
-    return max(1, -(-source.count_rows() * BYTES_OF_ROW // max(1, int(SHARE * memory))))
+    needed = -(-source.count_rows() * BYTES_OF_ROW // max(1, int(SHARE * memory)))
+    return int(np.clip(needed, 1, MOST_PARTS))
 
 
 def take_in_within(
