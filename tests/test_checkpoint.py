@@ -14,7 +14,7 @@ import pytest
 
 import unsum
 from unsum.checkpoint import Checkpoint, identify
-from unsum.errors import ParameterError
+from unsum.errors import ParameterError, UnsumError
 from unsum.experiments.town import simulate_town
 from unsum.factorization.crew import Plan
 from unsum.tables.jobs import Outputs
@@ -157,3 +157,23 @@ def test_a_killed_process_is_taken_up_again(bills, tmp_path):
     names = [Path(name) / "part-0000000000.parquet" for name in ("out", "whole")]
     ours, theirs = ((tmp_path / name).read_bytes() for name in names)
     assert ours == theirs
+
+
+@pytest.mark.parametrize("out", ["run", "run/out.parquet", "run/deep/out"])
+def test_outputs_and_checkpoints_lie_apart(bills, out, tmp_path):
+    (tmp_path / "run" / "deep").mkdir(parents=True)
+    with pytest.raises(UnsumError, match=r"must lie apart|holds something else"):
+        run(bills, tmp_path / out, Means(checkpoint=tmp_path / "run"))
+    assert (tmp_path / "run" / "deep").exists()
+
+
+def test_outputs_do_not_go_into_the_input(bills, tmp_path):
+    import pyarrow.parquet as pq
+
+    (tmp_path / "data").mkdir()
+    pq.write_table(pv.read_csv(bills), tmp_path / "data" / "bills.parquet")
+    with pytest.raises(ParameterError, match="the folder of the input"):
+        run(tmp_path / "data", tmp_path / "data" / "out.parquet", Means())
+    job = run(tmp_path / "data", tmp_path / "out", Means(memory=1_000_000))
+    assert job.findings.rows_read == len(pv.read_csv(bills))
+    assert job.recovery.readings.findings.rows_read == job.findings.rows_read

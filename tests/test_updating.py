@@ -164,3 +164,51 @@ def test_the_command_writes_the_recovery_the_revisions_and_the_values(bills, tmp
     assert moved.column_names[:6] == ["series", "start", "end", "before", "after", "change"]
     assert unsum.load(tmp_path / "bills.unsum").readings.n_readings == len(old) + len(news)
     assert (tmp_path / "fine.parquet").exists()
+
+
+def moving():
+    """Three series, of which one moves out; names are whole numbers."""
+    rows = [(n, t, t + 6, 6.0 + n, 12 if n == 1 else 30) for n in (1, 2, 10) for t in (0, 6)]
+    rows += [(n, t, t + 6, 6.0 + n, 30) for n in (2, 10) for t in (12, 18)]
+    names = ("series", "start", "end", "total", "active_to")
+    table = dict(zip(names, zip(*rows, strict=True), strict=True))
+    return unsum.Readings.from_frame(
+        {name: list(values) for name, values in table.items()}, freq="period", range_end=30
+    )
+
+
+def test_active_times_outlive_updates():
+    recovery = unsum.recover(moving(), "even")
+    once = recovery.update({"series": [2], "start": [24], "end": [30], "total": [9.0]}).recovery
+    twice = once.update({"series": [10], "start": [24], "end": [30], "total": [9.0]}).recovery
+    assert twice.readings.active.tolist() == once.readings.active.tolist()
+    assert twice.values[0, 12:].sum() == 0
+    with pytest.raises(ParameterError, match="beyond the active time"):
+        twice.update({"series": [1], "start": [13], "end": [15], "total": [1.0]})
+
+
+def test_names_of_another_kind_are_understood_or_refused():
+    recovery = unsum.recover(moving(), "even")
+    news = {"series": ["10", "2"], "start": [24, 24], "end": [30, 30], "total": [5.0, 7.0]}
+    done = recovery.update(news)
+    assert done.recovery.readings.names.to_pylist() == [1, 2, 10]
+    assert done.recovery.values[1, 24:].sum() == pytest.approx(7.0)
+    assert done.recovery.values[2, 24:].sum() == pytest.approx(5.0)
+    with pytest.raises(ParameterError, match="'x' is not such a name"):
+        recovery.update({"series": ["x"], "start": [24], "end": [30], "total": [5.0]})
+
+
+def test_what_hides_and_what_was_learned_from_stays_known():
+    rng = np.random.default_rng(0)
+    weeks = unsum.aggregate(rng.gamma(5.0, size=(6, 56)), unsum.Periodic(7, offset=0))
+    recovery = unsum.recover(weeks, "nmf", rank=2)
+    assert recovery.hides_a_rhythm
+    many = {
+        "series": list(range(100, 160)),
+        "start": [0] * 60,
+        "end": [7] * 60,
+        "total": [1.0] * 60,
+    }
+    updated = recovery.update(many).recovery
+    assert updated.hides_a_rhythm
+    assert updated.model.learned_from["n_series"] == 6
