@@ -57,7 +57,11 @@ class Demo:
                 f"calendar months of each customer: error {recovered:.1%}, even spreading "
                 f"{even:.1%}",
             ),
-            ("next", f"unsum check {self.folder / 'readings.csv'}"),
+            (
+                "next",
+                f"open {self.folder / 'report.html'} in a browser; "
+                f"unsum check {self.folder / 'readings.csv'}",
+            ),
         ]
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -65,19 +66,15 @@ def _is_table(path: Path) -> bool:
     return path.suffix.lower() in (".parquet", ".pq") and path.name[0] not in "._"
 
 
-class _reachable:  # noqa: N801
+@contextmanager
+def _reachable(address: str) -> Iterator[None]:
     """Turns what goes wrong while reading into a sentence about the address."""
-
-    def __init__(self, address: str) -> None:
-        self.address = address
-
-    def __enter__(self) -> None:
-        return None
-
-    def __exit__(self, kind: Any, error: Any, trace: Any) -> None:
-        if isinstance(error, TableError) or not isinstance(error, Exception):
-            return
+    try:
+        yield
+    except TableError:
+        raise
+    except Exception as error:  # file systems fail in many ways
         reason = str(error).splitlines()[0].rstrip(".") if str(error) else type(error).__name__
         raise TableError(
-            f"{self.address} cannot be read as Parquet files of one kind: {reason}."
+            f"{address} cannot be read as Parquet files of one kind: {reason}."
         ) from error
