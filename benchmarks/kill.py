@@ -1,8 +1,8 @@
 """Runs that are killed at random moments, and runs whose writes fail, one after the other.
 
-    python benchmarks/kill.py [--kills 100] [--seed 0]
+    python benchmarks/kill.py [--kills 200] [--seed 0]
 
-A run reads a table in parts, fits 60 iterations, keeps its state after each of them, and writes a
+A run reads a table in parts, fits 300 iterations, keeps its state after each of them, and writes a
 folder of files. It is ended by SIGKILL at a random moment and started again by the same command, up
 to three times, until it is left alone; then its files are compared, byte by byte, with those of a
 run that nothing happened to. After each kill, the output must be absent or whole.
@@ -34,9 +34,9 @@ from unsum.experiments.town import simulate_town
 
 COMMAND = [
     "recover", "bills.parquet", "-o", "out", "--drop-bad", "--method", "nmf", "--rank", "4",
-    "--max-iter", "60", "--tol", "0", "--memory", "2MB",
+    "--max-iter", "300", "--tol", "0", "--memory", "2MB",
 ]  # fmt: skip
-SMALL = "from unsum.tables import folders; folders.PART_VALUES = 256 * 425\n"
+SMALL = "from unsum.tables import folders; folders.PART_VALUES = 16 * 425\n"
 MAIN = "import sys; from unsum.cli import main; sys.argv = ['unsum', *sys.argv[1:]]; main()"
 FAILING = """
 import os
@@ -77,10 +77,14 @@ def phase(place: Path) -> str:
 
 def kill_campaign(place: Path, kills: int, seed: int) -> None:
     environment = os.environ | {"UNSUM_CHECKPOINT_SECONDS": "0"}
-    begun = time.perf_counter()
     subprocess.run(command(), cwd=place, check=True, capture_output=True)
-    lasts = time.perf_counter() - begun
     whole = digest(place / "out")
+    shutil.rmtree(place / "out")
+    begun = time.perf_counter()
+    subprocess.run(
+        command("--checkpoint", "run"), cwd=place, env=environment, check=True, capture_output=True
+    )
+    lasts = time.perf_counter() - begun
     shutil.rmtree(place / "out")
     rng = random.Random(seed)
     moments: collections.Counter = collections.Counter()
@@ -92,7 +96,7 @@ def kill_campaign(place: Path, kills: int, seed: int) -> None:
                 stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
             )  # fmt: skip
             try:
-                process.wait(rng.uniform(0.4, 1.6 * lasts))
+                process.wait(rng.uniform(0.4, lasts))
                 break  # it was faster
             except subprocess.TimeoutExpired:
                 moments[phase(place)] += 1
@@ -169,7 +173,7 @@ def fail_campaign(place: Path) -> None:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--kills", type=int, default=100)
+    parser.add_argument("--kills", type=int, default=200)
     parser.add_argument("--seed", type=int, default=0)
     arguments = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:

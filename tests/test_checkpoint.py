@@ -146,10 +146,12 @@ def test_a_killed_process_is_taken_up_again(bills, tmp_path):
     process.wait()
     assert loop.exists()
     assert not (tmp_path / "out").exists()
+    (tmp_path / "run" / ".loop.npz.1.part").write_bytes(b"ended while it was kept")
     done = subprocess.run(
         [*command, "--json"], cwd=tmp_path, env=environment, capture_output=True, check=True
     )
     assert json.loads(done.stdout)["checks"]["verified"]
+    assert not (tmp_path / "run").exists()
     subprocess.run(
         [*(each if each != "out" else "whole" for each in command[:-2])], cwd=tmp_path,
         capture_output=True, check=True,

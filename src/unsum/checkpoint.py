@@ -7,6 +7,7 @@ appears whole or not at all, so that a run can end at any moment and be taken up
 
 from __future__ import annotations
 
+import glob
 import hashlib
 import json
 import os
@@ -72,9 +73,7 @@ class Checkpoint:
     def tidy(self, *outputs: Path) -> None:
         """Remove what this run left half written when it was ended."""
         for out in outputs:
-            for path in out.parent.glob(f".{out.name}.*.part"):
-                if path.is_file():
-                    path.unlink(missing_ok=True)
+            _remove_halves(out)
 
     @property
     def work(self) -> Path:
@@ -132,9 +131,17 @@ class Checkpoint:
         """The run is done; nothing of it is needed any more. What says whose it is goes last."""
         shutil.rmtree(self.work, ignore_errors=True)
         for name in ("findings.npz", "fit.npz", "loop.npz", "run.json"):
+            _remove_halves(self.folder / name)
             (self.folder / name).unlink(missing_ok=True)
         with suppress(OSError):  # something else is in it, which is not ours to remove
             self.folder.rmdir()
+
+
+def _remove_halves(path: Path) -> None:
+    """Files that were on their way to this name when a process was ended."""
+    for half in path.parent.glob(f".{glob.escape(path.name)}.*.part"):
+        if half.is_file():
+            half.unlink(missing_ok=True)
 
 
 def identify(source: Any, options: Options, **settings: Any) -> dict[str, Any]:
