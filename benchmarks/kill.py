@@ -3,9 +3,10 @@
     python benchmarks/kill.py [--kills 200] [--seed 0]
 
 A run reads a table in parts, fits 300 iterations, keeps its state after each of them, and writes a
-folder of files. It is ended by SIGKILL at a random moment and started again by the same command, up
-to three times, until it is left alone; then its files are compared, byte by byte, with those of a
-run that nothing happened to. After each kill, the output must be absent or whole.
+folder of files. It is ended by SIGKILL at a random moment, of the run or of its writing, and
+started again by the same command, up to three times, until it is left alone; then its files are
+compared, byte by byte, with those of a run that nothing happened to. After each kill, the output
+must be absent or whole.
 
 Then every fsync and every rename of a run is failed in turn ("no space left", "permission
 denied"), and the size of files is limited by the operating system (RLIMIT_FSIZE) to ever more
@@ -17,6 +18,7 @@ from __future__ import annotations
 
 import argparse
 import collections
+import contextlib
 import hashlib
 import os
 import random
@@ -57,10 +59,11 @@ def command(*more: str, extra: str = "") -> list[str]:
 
 
 def digest(folder: Path) -> str:
-    """All files of a result, names and bytes; the manifest tells of its own time, so without it."""
+    """All files of a result, names and bytes; of the manifest, which tells of times, the name."""
     total = hashlib.sha256()
-    for path in sorted(folder.glob("*.parquet")):
-        total.update(path.name.encode() + path.read_bytes())
+    for path in sorted(folder.iterdir()):
+        content = b"" if path.name == "_manifest.json" else path.read_bytes()
+        total.update(path.name.encode() + content)
     return total.hexdigest()
 
 
@@ -73,6 +76,19 @@ def phase(place: Path) -> str:
     if (run / "run.json").exists():
         return "reading"
     return "starting, or done"
+
+
+def wait_for(process: subprocess.Popen, place: Path, rng: random.Random, lasts: float) -> bool:
+    """Until a random moment of a run, or of its writing; whether it still runs then."""
+    if rng.random() < 0.5:
+        moment = rng.uniform(0.4, lasts)
+    else:
+        while process.poll() is None and phase(place) != "writing":
+            time.sleep(0.001)
+        moment = rng.uniform(0.0, 0.3)
+    with contextlib.suppress(subprocess.TimeoutExpired):
+        process.wait(moment)
+    return process.poll() is None
 
 
 def kill_campaign(place: Path, kills: int, seed: int) -> None:
@@ -95,14 +111,12 @@ def kill_campaign(place: Path, kills: int, seed: int) -> None:
                 command("--checkpoint", "run"), cwd=place, env=environment,
                 stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
             )  # fmt: skip
-            try:
-                process.wait(rng.uniform(0.4, lasts))
+            if not wait_for(process, place, rng, lasts):
                 break  # it was faster
-            except subprocess.TimeoutExpired:
-                moments[phase(place)] += 1
-                process.kill()
-                process.wait()
-                done += 1
+            moments[phase(place)] += 1
+            process.kill()
+            process.wait()
+            done += 1
             out = place / "out"
             if out.exists() and digest(out) != whole:
                 partial += 1

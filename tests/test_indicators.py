@@ -82,9 +82,33 @@ def test_calendar_indicators_are_weekdays_and_hours():
     hours = Calendar(unsum.calendar.Frequency.parse("h"), None, edges)
     found = make_indicators("calendar", hours)
     assert len(found.names) == 6 + 2 * 23
-    assert found.values[:, found.names.index("hour 8 of a weekend")].sum() == 4
+    assert found.values[:, found.names.index("hour 8 of a day off")].sum() == 4
     with pytest.raises(ParameterError, match="calendar indicators need days"):
         make_indicators("calendar", Calendar.numbered(30))
+
+
+def test_holidays_are_those_of_a_country_or_a_part_of_it():
+    edges = np.arange(367) * 86_400_000_000 + 1_704_067_200_000_000
+    year = Calendar(unsum.calendar.Frequency.parse("D"), None, edges)
+    for country, expected in (
+        ("PT", {"2024-01-01", "2024-03-29", "2024-04-25", "2024-12-25"}),
+        ("DE-BY", {"2024-01-01", "2024-05-30"}),  # Corpus Christi is one in Bavaria
+    ):
+        found = make_indicators(f"calendar:{country}", year)
+        assert found.names[-1] == "holiday"
+        days = {year.text(int(day)) for day in np.flatnonzero(found.values[:, -1])}
+        assert expected <= days
+        assert "2024-01-06" not in days  # a Saturday
+    hours = Calendar(
+        unsum.calendar.Frequency.parse("h"), None,
+        np.arange(24 * 7 + 1) * 3_600_000_000 + 1_704_067_200_000_000,
+    )  # fmt: skip
+    found = make_indicators("calendar:PT", hours)  # a Monday, and the first of January
+    assert found.values[8, found.names.index("hour 8 of a day off")] == 1
+    with pytest.raises(ParameterError, match=r"no holidays are known for 'XX'.*ISO 3166"):
+        make_indicators("calendar:XX", year)
+    with pytest.raises(ParameterError, match="no holidays are known for 'US-ZZ'"):
+        make_indicators("calendar:US-ZZ", year)
 
 
 def test_wrong_indicators_are_named(case, tmp_path):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
+from datetime import date, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -51,14 +51,15 @@ def make_indicators(source: Any, calendar: Calendar) -> Indicators:
     source
         A CSV or Parquet file or any dataframe with a column `time` and columns of numbers, one row
         for every period; an array (n_periods, n_indicators); or `"calendar"` for the weekdays of
-        days and the hours of the week of shorter steps.
+        days and the hours of the week of shorter steps. `"calendar:PT"` or `"calendar:US-CA"` adds
+        the public holidays of a country or of a part of it (ISO 3166; needs `unsum[holidays]`).
     calendar
         The periods.
     """
     if isinstance(source, Indicators):
         found = source
-    elif isinstance(source, str) and source == "calendar":
-        found = _of_calendar(calendar)
+    elif isinstance(source, str) and source.split(":")[0] == "calendar":
+        found = _of_calendar(calendar, source.partition(":")[2])
     elif isinstance(source, np.ndarray):
         values = np.atleast_2d(source.T).T.astype(np.float64)
         found = Indicators(tuple(f"indicator {i + 1}" for i in range(values.shape[1])), values)
@@ -68,29 +69,56 @@ def make_indicators(source: Any, calendar: Calendar) -> Indicators:
     return found
 
 
-def _of_calendar(calendar: Calendar) -> Indicators:
-    """Weekdays, and within days the hours of working days and of weekends."""
+def _of_calendar(calendar: Calendar, country: str) -> Indicators:
+    """Weekdays and holidays, and within days the hours of working days and of days off."""
     if calendar.frequency.numbered or calendar.frequency.season == 1:
         raise ParameterError(
             "calendar indicators need days or shorter steps with dates; these periods are "
             f"{calendar.frequency.text!r}."
         )
     walls = calendar.walls[:-1]
-    epoch = datetime(1970, 1, 1, tzinfo=UTC)
-    weekday = np.array([(epoch + timedelta(days=int(day))).weekday() for day in walls // DAY])
+    dates = [date(1970, 1, 1) + timedelta(days=int(day)) for day in walls // DAY]
+    weekday = np.array([each.weekday() for each in dates])
     names, columns = [], []
     for day, name in enumerate(
         ("tuesday", "wednesday", "thursday", "friday", "saturday", "sunday")
     ):
         names.append(name)
         columns.append((weekday == day + 1).astype(float))
+    off = weekday >= 5
+    if country:
+        holiday = _holidays(dates, country)
+        names.append("holiday")
+        columns.append((holiday & ~off).astype(float))  # on a weekend it changes little
+        off = off | holiday
     if calendar.frequency.step < DAY:
         hour = (walls % DAY) // (DAY // 24)
-        for kind, chosen in (("working day", weekday < 5), ("weekend", weekday >= 5)):
+        for kind, chosen in (("working day", ~off), ("day off", off)):
             for each in np.unique(hour)[1:]:
                 names.append(f"hour {each} of a {kind}")
                 columns.append((chosen & (hour == each)).astype(float))
     return Indicators(tuple(names), np.array(columns).T)
+
+
+def _holidays(dates: list[date], country: str) -> np.ndarray:
+    """Which dates are public holidays of a country, such as PT, or of a part of it, as US-CA."""
+    try:
+        from holidays import country_holidays
+    except ImportError:
+        raise ParameterError(
+            f"the holidays of {country!r} need the package holidays; install it: "
+            "pip install 'unsum[holidays]'"
+        ) from None
+    nation, _, part = country.partition("-")
+    years = range(dates[0].year, dates[-1].year + 1)
+    try:
+        known = country_holidays(nation, subdiv=part or None, years=years)
+    except NotImplementedError as error:
+        raise ParameterError(
+            f"no holidays are known for {country!r} ({error}); write a country as ISO 3166 does, "
+            "such as 'calendar:PT' or 'calendar:US-CA', or give a table with a column of your own."
+        ) from None
+    return np.array([each in known for each in dates])
 
 
 def _from_table(source: Any, calendar: Calendar) -> Indicators:

@@ -95,6 +95,7 @@ def test_files_that_are_recorded_are_not_written_again(town, small_parts, tmp_pa
         folders.write_part(town, own, work)
     damaged = work / f"part-{bounds[1][0]:010}.parquet"
     damaged.write_bytes(damaged.read_bytes()[:-1] + b"x")
+    (work / ".part-0000000512.parquet.1.part").write_bytes(b"of a process that was killed")
     made = []
     original = town.make
 
@@ -106,6 +107,9 @@ def test_files_that_are_recorded_are_not_written_again(town, small_parts, tmp_pa
     write_folder(town, tmp_path / "out", work=work)
     assert sorted(made) == [bounds[1][0], bounds[2][0]]
     assert read(tmp_path / "out").equals(town.to_arrow())
+    assert not list((tmp_path / "out").glob(".*"))
+    (tmp_path / "out" / ".part-0000000512.parquet.1.part").write_bytes(b"of one that was late")
+    check_folder_destination(tmp_path / "out")
 
 
 def test_other_folders_are_not_written_over(tmp_path):

@@ -104,7 +104,7 @@ def recover(
         str | None,
         typer.Option(
             help="auto, panel: a table with a time and numbers for every period, such as "
-            "temperature; or 'calendar' for weekdays and hours."
+            "temperature; or 'calendar' for weekdays and hours, 'calendar:PT' for holidays too."
         ),
     ] = None,
     traits: Annotated[

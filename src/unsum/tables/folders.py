@@ -68,8 +68,7 @@ def write_folder(
         manifest = make_manifest(recovery, records)
         with whole_file(work / MANIFEST) as temporary:
             temporary.write_text(json.dumps(manifest, indent=1), encoding="utf-8")
-        for record in records:
-            (work / _record_name(record["file"])).unlink(missing_ok=True)
+        _keep_only(work, _names(manifest))
         if recovery.readings.further is not None:
             recovery.check_further(recovery.binding_further().forward(recovery.values, 0))
         _show(work, folder)
@@ -175,6 +174,17 @@ def account(readings: Readings, found: Findings) -> dict[str, Any]:
     }
 
 
+def _names(manifest: dict[str, Any]) -> set[str]:
+    return {MANIFEST, *(record["file"] for record in manifest["files"])}
+
+
+def _keep_only(work: Path, names: set[str]) -> None:
+    """Records go, and what killed processes left half written."""
+    for path in work.iterdir():
+        if path.name not in names:
+            path.unlink(missing_ok=True)
+
+
 def _record_name(name: str) -> str:
     return f".{name}.json"
 
@@ -251,11 +261,14 @@ def _flush(folder: Path) -> None:
 
 
 def _is_ours(folder: Path) -> bool:
-    """Whether a folder holds a result and nothing else."""
+    """Whether a folder holds a result and nothing else but halves of killed processes."""
     try:
         manifest = json.loads((folder / MANIFEST).read_text(encoding="utf-8"))
-        known = {MANIFEST, *(record["file"] for record in manifest["files"])}
-        return "unsum" in manifest and {path.name for path in folder.iterdir()} <= known
+        known = _names(manifest)
+        return "unsum" in manifest and all(
+            path.name in known or (path.name.startswith(".") and path.suffix == ".part")
+            for path in folder.iterdir()
+        )
     except (OSError, ValueError, KeyError, TypeError):
         return False
 
