@@ -91,7 +91,9 @@ class Trials:
         threading.Timer(self.rng.uniform(0.1, 0.8), lambda: self.kill(1)).start()
         out = self.folder / "out"
         self.whole.write(out, client=self.client)
-        names = [sorted(path.name for path in each.iterdir()) for each in (self.folder / "whole", out)]
+        names = [
+            sorted(path.name for path in each.iterdir()) for each in (self.folder / "whole", out)
+        ]
         return names[0] == names[1] and all(
             (self.folder / "whole" / name).read_bytes() == (out / name).read_bytes()
             for name in names[0]
