@@ -1,6 +1,8 @@
 """Time and memory from ten thousand to ten million series, on tables larger than memory.
 
     python benchmarks/scale.py [--series 10000,100000,1000000] [--fit-only 10000000]
+    python benchmarks/scale.py --series 1000000 --reads 52 --plain --memory 500000000 \
+        --limit 1300000000
 
 Writes a folder of Parquet files with 13 bills of every customer over 365 days, rows in random
 order, and runs `unsum recover` on it in a process of its own, whose memory is limited by the
@@ -29,7 +31,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-N_PERIODS, N_BILLS, ROWS = 365, 13, 2_000_000
+N_PERIODS, ROWS = 365, 2_000_000
 # The limit counts addresses, not pages: allocators that reserve more than they use would hit it.
 FRUGAL = {"ARROW_DEFAULT_MEMORY_POOL": "system", "MALLOC_ARENA_MAX": "2"}
 FIT_ONLY = """
@@ -48,13 +50,14 @@ print(json.dumps({"seconds": seconds, "checks": {"rows": 0}}))
 """
 
 
-def write_bills(n_series: int, folder: Path, *, plain: bool, seed: int = 0) -> int:
+def write_bills(n_series: int, n_reads: int, folder: Path, *, plain: bool, seed: int = 0) -> int:
     """Bills in files of two million rows; series are scattered over all files. Returns bytes."""
     folder.mkdir(parents=True)
     rng = np.random.default_rng(seed)
     first = np.datetime64("2023-01-01")
-    n_rows = n_series * N_BILLS
-    lengths = rng.integers(24, 29, (n_series, N_BILLS)).astype(np.int16)
+    n_rows = n_series * n_reads
+    usual = N_PERIODS // (n_reads + 1) + 1
+    lengths = rng.integers(usual - 3, usual + 2, (n_series, n_reads)).astype(np.int16)
     shift = rng.integers(0, 2, (n_series, 1))
     stop = np.minimum(shift + np.cumsum(lengths, axis=1), N_PERIODS).astype(np.int16)
     start = np.concatenate([stop[:, :1] - lengths[:, :1], stop[:, :-1]], axis=1).astype(np.int16)
@@ -62,7 +65,7 @@ def write_bills(n_series: int, folder: Path, *, plain: bool, seed: int = 0) -> i
     order = rng.permutation(n_rows)
     for k, low in enumerate(range(0, n_rows, ROWS)):
         rows = order[low : low + ROWS]
-        who, bill = np.divmod(rows, N_BILLS)
+        who, bill = np.divmod(rows, n_reads)
         a, z = start[who, bill], stop[who, bill]
         season = 1 + 0.5 * np.cos(2 * np.pi * (a + z) / 2 / N_PERIODS)
         total = level[who] * season * (z - a) * rng.gamma(20, 1 / 20, len(rows))
@@ -109,6 +112,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--series", default="10000,100000,1000000")
     parser.add_argument("--fit-only", default="")
+    parser.add_argument("--reads", type=int, default=13, help="of each series")
     parser.add_argument("--method", default="auto")
     parser.add_argument("--settings", default="{}")
     parser.add_argument("--plain", action="store_true", help="files without any compression")
@@ -123,7 +127,8 @@ def main() -> None:
     for n_series, fit_only in sizes:
         with tempfile.TemporaryDirectory(dir=Path.cwd()) as place:
             folder = Path(place)
-            size = write_bills(n_series, folder / "bills", plain=arguments.plain) / 1e6
+            size = write_bills(n_series, arguments.reads, folder / "bills", plain=arguments.plain)
+            size /= 1e6
             settings = json.loads(arguments.settings)
             if fit_only:
                 command = [

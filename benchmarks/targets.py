@@ -65,12 +65,16 @@ def measure_cell(task: tuple[str, str, int, int, str, bool]) -> dict[str, Any]:
     for method, found in values.items():
         errors = measure_recovery(data.truth, readings, found)
         cell[method], cell[f"{method} (all)"] = errors.normalised_covered, errors.normalised
-    cell["method"] = recovery.candidates[0]["candidate"]
+    cell["method"] = chosen(recovery)
     cell["expected"] = recovery.expected_error
     cell |= _coverage(find_truth(data.truth, readings), recovery)
     if ranked:
         cell["rank correlation"] = _rank_correlation(data, readings, recovery)
     return cell
+
+
+def chosen(recovery: Recovery) -> str:
+    return next(row["candidate"] for row in recovery.candidates if row["chosen"])
 
 
 def _pchip(readings: Readings, data: Dataset) -> np.ndarray:
@@ -113,7 +117,8 @@ def _rank_correlation(data: Dataset, readings: Readings, recovery: Recovery) -> 
     """Between the scores of the candidates and their true errors."""
     from scipy.stats import spearmanr
 
-    methods = dict(Auto()._methods(readings.n_periods))
+    auto = Auto()
+    methods = dict(auto._methods(readings.n_periods, *auto._indicators(readings.calendar)))
     errors = [
         measure_recovery(
             data.truth, readings, recover(readings, methods[row["candidate"]], threads=1).values
@@ -153,7 +158,7 @@ def measure_mixed(folder: Path) -> list[list[str]]:
         rows.append(
             [
                 calendar.text(0), f"{error(scaled) / even:.3f}",
-                f"{error(recovery.values) / even:.3f}", recovery.candidates[0]["candidate"],
+                f"{error(recovery.values) / even:.3f}", chosen(recovery),
             ]
         )  # fmt: skip
     return rows

@@ -1,5 +1,6 @@
 """The command line as people meet it: real processes, exit codes, no tracebacks."""
 
+import importlib
 import json
 import subprocess
 import sys
@@ -24,6 +25,33 @@ def run(*arguments, cwd=None):
     assert "Traceback" not in done.stderr
     assert "met a bug" not in done.stderr
     return done
+
+
+def test_too_little_memory_is_a_sentence(monkeypatch, capsys):
+    module = importlib.import_module("unsum.cli.app")
+
+    def run_out():
+        raise MemoryError
+
+    monkeypatch.setattr(module, "app", run_out)
+    with pytest.raises(SystemExit) as ended:
+        module.main()
+    assert ended.value.code == 1
+    assert "there is not enough memory; nothing was written" in capsys.readouterr().err
+
+
+def test_check_tells_of_each_series(town, tmp_path):
+    done = run("check", town / "bills.csv", "--each", tmp_path / "each.csv", "--json")
+    shares = json.loads(done.stdout)["sources"]
+    assert sum(shares.values()) == pytest.approx(1.0)
+    table = pd.read_csv(tmp_path / "each.csv")
+    bills = pd.read_csv(town / "bills.csv")
+    assert set(table["series"]) <= set(bills["series"])
+    assert (table["longest"] >= table["hides"]).all()
+    np.testing.assert_allclose(table[["own", "panel", "open"]].sum(axis=1), 1.0)
+    done = run("check", town / "bills.csv", "--each", town / "bills.csv")
+    assert done.returncode == 2
+    assert "is the input" in done.stderr
 
 
 @pytest.fixture(scope="module")

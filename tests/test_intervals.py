@@ -206,7 +206,8 @@ def test_a_diagnosis_tells_where_the_answer_comes_from():
     for every in (1, 3, 12):
         recovery = recover(aggregate(truth, AtRandom(every, ends=True)), interval=0.9)
         table = recovery.diagnosis(backend="pyarrow")
-        assert table.column_names == ["series", "own", "panel", "open"]
+        dates = ["readings", "covered", "longest", "hides"]
+        assert table.column_names == ["series", *dates, "own", "panel", "open"]
         parts = np.array([table[name] for name in ("own", "panel", "open")])
         np.testing.assert_allclose(parts.sum(axis=0), 1.0)
         assert parts.min() > -1e-9

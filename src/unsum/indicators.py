@@ -25,6 +25,12 @@ class Indicators:
     def __repr__(self) -> str:
         return f"Indicators({', '.join(self.names)})"
 
+    def beside(self, other: Indicators) -> Indicators:
+        """These and those of another, each name once."""
+        new = [i for i, name in enumerate(other.names) if name not in self.names]
+        names = (*self.names, *(other.names[i] for i in new))
+        return Indicators(names, np.column_stack([self.values, other.values[:, new]]))
+
     @property
     def scaled(self) -> np.ndarray:
         """Every column with mean 0 and variance 1; columns that do not vary are left out."""

@@ -22,6 +22,8 @@ if TYPE_CHECKING:
 
     from unsum.measures import Measures
 
+AT_ONCE = 1 << 16  # names that become Python objects
+
 
 @dataclass(frozen=True, eq=False)
 class Readings:
@@ -354,13 +356,14 @@ class Readings:
         import hashlib
 
         digest = hashlib.sha256()
-        for name in self.names.to_pylist():
-            digest.update(repr(name).encode() + b"\n")
+        for low in range(0, self.n_series, AT_ONCE):
+            for name in self.names.slice(low, AT_ONCE).to_pylist():
+                digest.update(repr(name).encode() + b"\n")
         digest.update(f"{self.calendar.frequency.text} {self.calendar.tz}".encode())
         for array in (self.calendar.edges, *self.arrays, self.active):
-            digest.update(np.ascontiguousarray(array).tobytes())
+            digest.update(np.ascontiguousarray(array).data)  # without a copy of what is on disk
         if self.estimated is not None:
-            digest.update(self.estimated.tobytes())
+            digest.update(np.ascontiguousarray(self.estimated).data)
         if self.further is not None:
             self.further.digest(digest)
         return digest.hexdigest()

@@ -293,11 +293,13 @@ class Recovery:
         return plot_totals(self, rule, by, axes)
 
     def diagnosis(self, backend: str | None = None) -> Any:
-        """Where the answer comes from, for every series: a table of shares of the variance.
+        """Where the answer comes from, for every series.
 
-        `own` is what its own readings tell if nothing is known about dates, `panel` what the other
-        series add, `open` what stays unknown. Where a rhythm is hidden, `open` is what the model
-        takes for it. For recoveries with intervals.
+        What its dates show: `readings`, the share of periods `covered`, the `longest` reading, and
+        `hides`: a rhythm that repeats after so many periods is in none of its readings (1: none
+        is). Then shares of the variance: `own` is what its readings tell if nothing is known about
+        dates, `panel` what the other series add, `open` what stays unknown. Where a rhythm is
+        hidden, `open` is what the model takes for it. For recoveries by `auto` or with intervals.
         """
         from unsum.tables.frames import to_native
         from unsum.tables.sums import tell_sources

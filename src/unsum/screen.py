@@ -74,7 +74,7 @@ class Screen:
         for label, text in facts:
             self.out.print(f"[bold]{label:<{width}}[/bold]  {escape(text)}")
 
-    def check_summary(self, intake: Any) -> None:
+    def check_summary(self, intake: Any, sources: dict[str, float] | None = None) -> None:
         findings = intake.findings
         facts = [
             (
@@ -86,6 +86,10 @@ class Screen:
         if intake.usable is not None:
             facts.append(("usable", repr(intake.usable)))
             facts.append(("dates", describe_dates(intake.usable)))
+        if sources is not None:
+            told = {"own": "its own readings", "panel": "the panel", "open": "open"}
+            shares = (f"{share:.0%} {told[name]}" for name, share in sources.items())
+            facts.append(("sources", f"{', '.join(shares)}, for the series in the middle"))
         verdict = "nothing stops recover"
         if findings.errors:
             verdict = "recover stops here"

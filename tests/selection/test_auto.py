@@ -5,6 +5,7 @@ import pyarrow as pa
 import pytest
 
 from unsum.aggregation import AtRandom, Periodic, aggregate
+from unsum.calendar import Calendar, Frequency
 from unsum.draws import name_keys, sample_series, uniform
 from unsum.errors import ParameterError
 from unsum.experiments.compare import measure_recovery
@@ -31,15 +32,71 @@ def test_auto_takes_what_splits_best_and_says_so(panel):
     readings = aggregate(panel, AtRandom(5))
     recovery = recover(readings)
     assert recovery.method == "panel"
-    assert "split merged readings best" in recovery.why
+    assert "it split merged readings" in recovery.why
     labels = [row["candidate"] for row in recovery.candidates]
     assert {"even", "denton"} < set(labels)
     scores = [row["score"] for row in recovery.candidates]
     assert scores == sorted(scores)
     assert recovery.provenance()["candidates"] == recovery.candidates
-    best = float(labels[0].split()[-1].rstrip(")"))
-    again = recover(readings, "panel", shrinkage=best)
+    (chosen,) = [row["candidate"] for row in recovery.candidates if row["chosen"]]
+    again = recover(readings, "panel", shrinkage=shrinkage_of(chosen))
     assert np.array_equal(recovery.values, again.values)
+
+
+def shrinkage_of(label):
+    return float(label.split()[-1].rstrip(")"))
+
+
+@pytest.mark.parametrize("every", [3, 5, 9])
+def test_of_panels_that_split_about_equally_well_the_most_shrunk_is_taken(panel, every):
+    readings = aggregate(panel, AtRandom(every))
+    recovery = recover(readings)
+    methods = [
+        (row["candidate"], PanelModel(shrinkage=shrinkage_of(row["candidate"]), steps=10))
+        for row in recovery.candidates
+        if row["candidate"].startswith("panel")
+    ]
+    found = {each.label: each for each in score_candidates(readings, methods)}
+    best = found[recovery.candidates[0]["candidate"]]
+    close = []
+    for label, each in found.items():
+        gap, variance = 0.0, 0.0
+        for own, other in zip(each.trials, best.trials, strict=True):
+            by_series = {}
+            for n, a, b in zip(
+                own.merged.hidden.series_of_readings(), own.merged.errors(own.values),
+                other.merged.errors(other.values), strict=True,
+            ):  # fmt: skip
+                by_series[n] = by_series.get(n, 0.0) + a - b
+            gaps = np.array(list(by_series.values()))
+            gap += gaps.sum()
+            variance += len(gaps) * gaps.var()
+        if gap / 2 <= np.sqrt(variance / 2):
+            close.append(shrinkage_of(label))
+    (chosen,) = [row["candidate"] for row in recovery.candidates if row["chosen"]]
+    assert shrinkage_of(chosen) == max(close)
+
+
+def test_days_know_their_weekdays():
+    rng = np.random.default_rng(3)
+    week = np.array([1.0, 1.1, 1.0, 1.2, 1.1, 0.4, 0.2])
+    noise = rng.gamma(20, 1 / 20, (60, 140))
+    calendar = Calendar(
+        Frequency.parse("D"), None, 1_704_067_200_000_000 + np.arange(141) * 86_400_000_000
+    )
+    truth = Panel.from_values(week[np.arange(140) % 7] * noise, None, calendar)
+    readings = aggregate(truth, AtRandom(9))
+    recovery = recover(readings)
+    (chosen,) = [row["candidate"] for row in recovery.candidates if row["chosen"]]
+    settings = {"shrinkage": shrinkage_of(chosen)}
+    again = recover(readings, "panel", indicators="calendar", **settings)
+    assert np.array_equal(recovery.values, again.values)
+    without = recover(readings, "panel", **settings)
+    errors = [
+        measure_recovery(truth, readings, each.values).normalised_covered
+        for each in (recovery, without)
+    ]
+    assert errors[0] < errors[1]
 
 
 def test_where_series_have_nothing_in_common_it_does_not_lose():

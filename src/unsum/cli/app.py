@@ -57,9 +57,18 @@ def main() -> None:
     except UnsumError as error:
         code = Exit.USAGE if isinstance(error, ParameterError) else Exit.BAD_INPUT
         _report(error)
-    except (OSError, MemoryError) as error:
+    except OSError as error:
         code = Exit.BAD_INPUT
         _report(error)
+    except MemoryError as error:
+        code = Exit.BAD_INPUT
+        more = f" ({error})" if str(error) else ""
+        _report(
+            UnsumError(
+                f"there is not enough memory{more}; nothing was written. Give less at a time with "
+                "--memory, or spread the work over machines with --dask."
+            )
+        )
     except Exception as error:
         if os.environ.get("UNSUM_TRACEBACK"):
             raise

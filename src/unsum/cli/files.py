@@ -226,6 +226,13 @@ def check(
     date_format: FormatOpt = None,
     decimal: DecimalOpt = ".",
     memory: MemoryOpt = None,
+    each: Annotated[
+        Path | None,
+        typer.Option(
+            help="Try a recovery, and write here for every series what its dates show, and which "
+            "part of the answer is its own, the panel's, and open."
+        ),
+    ] = None,
     json: JsonOpt = False,
 ) -> None:
     """What is wrong with a table of readings, row by row, and what recover would do about it.
@@ -233,10 +240,13 @@ def check(
     Ends with exit code 1 when something would stop recover.
 
     Example: unsum check bills.csv
+
+    Example: unsum check bills.csv --each series.csv
     """
     from tempfile import TemporaryDirectory
 
     from unsum.tables.within import free_memory, take_in_within
+    from unsum.tables.write import check_destination
 
     columns = columns_of(
         series=series, start=start, end=end, total=total, quality=quality,
@@ -246,23 +256,47 @@ def check(
         freq, tz, inclusive_end, snap, from_, to, columns, date_format, decimal, overlaps=overlaps,
         negatives=negatives, true_up=true_up,
     )  # fmt: skip
+    if each is not None:
+        check_destination(each, source_of(file))
     screen = make_screen(json)
     screen.say(f"reading {file}")
     with TemporaryDirectory(prefix="unsum-check-") as folder:
         within = bytes_of(memory) or free_memory() // 2
         intake = take_in_within(source_of(file), options, within, Path(folder), screen.say)
-        _tell_check(intake, screen, json=json)
+        sources = None
+        if each is not None and intake.usable is not None:
+            sources = _tell_each(intake, each, screen)
+        _tell_check(intake, screen, sources, json=json)
     if intake.findings.errors:
         raise typer.Exit(Exit.BAD_INPUT)
 
 
-def _tell_check(intake: Any, screen: Any, *, json: bool) -> None:
+def _tell_each(intake: Any, path: Path, screen: Any) -> dict[str, float]:
+    """Write where the answer comes from, by series; the same for the series in the middle."""
+    import pyarrow.compute as pc
+
+    from unsum.engine import announce_compilation
+    from unsum.methods.auto import Auto
+    from unsum.recovering import recover
+    from unsum.tables.write import write_table
+
+    announce_compilation("auto", screen.say)
+    with screen.watch("trying methods", Auto().max_iter) as step:
+        table = recover(intake.usable, progress=step).diagnosis(backend="pyarrow")
+    write_table(table, path)
+    screen.say(f"wrote {path}")
+    middle = {name: pc.quantile(table[name])[0].as_py() for name in ("own", "panel", "open")}
+    return {name: share / sum(middle.values()) for name, share in middle.items()}
+
+
+def _tell_check(intake: Any, screen: Any, sources: dict[str, float] | None, *, json: bool) -> None:
     if json:
         usable = intake.usable.describe() if intake.usable else None
-        screen.print_json({"command": "check", "readings": usable} | intake.findings.to_dict())
+        told = {"command": "check", "readings": usable} | intake.findings.to_dict()
+        screen.print_json(told if sources is None else told | {"sources": sources})
     else:
         screen.findings(intake.findings, everything=True)
-        screen.check_summary(intake)
+        screen.check_summary(intake, sources)
 
 
 @app.command()

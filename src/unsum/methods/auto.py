@@ -7,7 +7,9 @@ from typing import TYPE_CHECKING, Any, ClassVar, cast
 
 import numpy as np
 
+from unsum.calendar import DAY, Calendar
 from unsum.errors import require_count
+from unsum.indicators import Indicators, make_indicators
 from unsum.methods import Fit, Method, Progress, Settings
 from unsum.methods.denton import Denton
 from unsum.methods.even import Even
@@ -22,6 +24,7 @@ if TYPE_CHECKING:
     from unsum.intervals import Uncertainty
     from unsum.measures import Measures
     from unsum.population.uncertainty import Doubtful
+    from unsum.selection.choosing import Candidate
 
 SHRINKAGES = (0.05, 0.2, 0.5, 0.8)
 TRIAL_STEPS = 10  # of learning, while methods are compared
@@ -61,7 +64,7 @@ class Auto(Settings):
     @property
     def max_iter(self) -> int:
         """How often progress is told of."""
-        return self.folds * len(self._methods(1))
+        return self.folds * len(self._methods(1, self.indicators))
 
     def fit(
         self, readings: Readings, threads: int | None = None, progress: Progress | None = None
@@ -76,48 +79,60 @@ class Auto(Settings):
         sample = readings if len(places) == readings.n_series else readings.take(places)
         try:
             candidates = score_candidates(
-                sample, self._methods(readings.n_periods), folds=self.folds, seed=self.seed,
-                threads=threads, progress=progress,
+                sample, self._methods(readings.n_periods, *self._indicators(readings.calendar)),
+                folds=self.folds, seed=self.seed, threads=threads, progress=progress,
             )  # fmt: skip
         except NothingToMergeError as problem:
             why = f"methods cannot be compared: {problem} Then auto takes denton"
             return AutoFit(Denton().fit(readings), "denton", why)
-        best = candidates[0]
+        best = _choose(candidates)
         scores = ", ".join(f"{each.label} {each.score:.3f}" for each in candidates)
-        why = f"it split merged readings best: {scores}"
-        table = [each.to_dict() for each in candidates]
+        how = "best" if best is candidates[0] else "about as well as the best, and shrinks more"
+        why = f"it split merged readings {how}: {scores}"
+        table = [each.to_dict() | {"chosen": each is best} for each in candidates]
         panels = [each for each in candidates if isinstance(each.method, PanelModel)]
         if not panels or readings.n_periods > MAX_PERIODS:
             method = best.method
             if isinstance(method, PanelModel):
                 method = method.with_steps(STEPS)
             return AutoFit(method.fit(readings, threads), method.name, why, table)
-        learned = cast(PanelModel, panels[0].method).with_steps(STEPS).fit(readings, threads)
+        panel = best if isinstance(best.method, PanelModel) else panels[0]
+        learned = cast(PanelModel, panel.method).with_steps(STEPS).fit(readings, threads)
         assert isinstance(learned, PanelFit)
-        fit = learned if best is panels[0] else best.method.fit(readings, threads)
-        uncertainty = assess(learned, best.trials, panels[0].trials)
+        fit = learned if best is panel else best.method.fit(readings, threads)
+        uncertainty = assess(learned, best.trials, panel.trials)
         judged = learned.take(places) if fit is learned else fit
         values = Recovery(sample, best.method.name, why, {}, judged, threads).values
         own = np.arange(sample.n_series - sample.n_teachers)
         error = uncertainty.take(places[own]).expected_error(sample.take(own), values[own])
         return AutoFit(fit, best.method.name, why, table, error, uncertainty)
 
-    def _methods(self, n_periods: int) -> list[tuple[str, Method]]:
+    def _indicators(self, calendar: Calendar) -> tuple[Indicators | None, Indicators | None]:
+        """Those that were given, with weekdays beside them, and weekdays alone, of days."""
+        if calendar.n_periods > MAX_PERIODS:
+            return None, None
+        of_days = calendar.frequency.step == DAY
+        week = make_indicators("calendar", calendar) if of_days else None
+        given = None if self.indicators is None else make_indicators(self.indicators, calendar)
+        return given if given is None or week is None else given.beside(week), week
+
+    def _methods(
+        self, n_periods: int, given: Any = None, week: Indicators | None = None
+    ) -> list[tuple[str, Method]]:
         methods: list[tuple[str, Method]] = [("even", Even()), ("denton", Denton())]
         if n_periods > MAX_BLOCKS * MAX_WINDOW:
             return methods
         if n_periods > MAX_PERIODS:
             model = PanelModel(steps=TRIAL_STEPS, seed=self.seed)
             return [*methods, ("panel", model)]
-        sides: dict[str, dict[str, Any]] = {"": {}}
+        sides: dict[str, dict[str, Any]] = {"": {"indicators": week}}
         sized = isinstance(self.traits, Traits) and self.traits.sized
         if sized:  # of groups, which teach
-            sides = {"": {"traits": self.traits.only_size()}}
-        for name in ("traits", "indicators"):
-            given = getattr(self, name)
-            if given is None or (name == "traits" and sized and len(given.columns) == 1):
+            sides[""]["traits"] = self.traits.only_size()
+        for name, known in (("traits", self.traits), ("indicators", given)):
+            if known is None or (name == "traits" and sized and len(known.columns) == 1):
                 continue
-            more = {f"{label}, {name}": side | {name: given} for label, side in sides.items()}
+            more = {f"{label}, {name}": side | {name: known} for label, side in sides.items()}
             sides |= more
         methods += [
             (
@@ -130,6 +145,22 @@ class Auto(Settings):
             for value in SHRINKAGES
         ]
         return methods
+
+
+def _choose(candidates: list[Candidate]) -> Candidate:
+    """The best; of panels that know the same and do about as well, the one that shrinks most."""
+    best = candidates[0]
+    if not isinstance(best.method, PanelModel):
+        return best
+    side = (best.method.indicators, best.method.traits)
+    close = [
+        (each.method.shrinkage, each)
+        for each in candidates
+        if isinstance(each.method, PanelModel)
+        and (each.method.indicators is side[0] and each.method.traits is side[1])
+        and each.is_close_to(best)
+    ]
+    return max(close, key=lambda pair: pair[0])[1]
 
 
 @dataclass

@@ -22,6 +22,12 @@ class Trial:
     values: np.ndarray
     fit: Fit
 
+    def errors_by_series(self) -> np.ndarray:
+        """The errors of the hidden readings of each series that has any, added up."""
+        series = self.merged.hidden.series_of_readings()
+        sums = np.bincount(series, self.merged.errors(self.values))
+        return np.asarray(sums[np.bincount(series) > 0])
+
 
 @dataclass(frozen=True)
 class Candidate:
@@ -32,6 +38,15 @@ class Candidate:
     score: float
     standard_error: float
     trials: list[Trial] = field(repr=False)
+
+    def is_close_to(self, other: Candidate) -> bool:
+        """Whether it may well be no worse: within a standard error of the difference by series."""
+        gaps, variances = [], []
+        for own, others in zip(self.trials, other.trials, strict=True):
+            gap = own.errors_by_series() - others.errors_by_series()
+            gaps.append(gap.sum())
+            variances.append(len(gap) * gap.var())
+        return bool(np.mean(gaps) <= np.sqrt(np.mean(variances)))
 
     def to_dict(self) -> dict[str, float | str]:
         return {

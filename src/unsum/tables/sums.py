@@ -115,7 +115,7 @@ def sum_tails(recovery: Recovery, *, together: bool) -> pa.Table:
 
 
 def tell_sources(recovery: Recovery) -> pa.Table:
-    """The shares of each series that are its own readings', the panel's, and open."""
+    """What the dates of each series show, and its shares: its own, the panel's, and open."""
     if recovery.uncertainty is None:
         raise ParameterError(
             f"this recovery by {recovery.method!r} has no model to tell sources by; recover with "
@@ -123,7 +123,20 @@ def tell_sources(recovery: Recovery) -> pa.Table:
         )
     shares = [recovery.uncertainty.sources(*each) for each in _parts(recovery.readings)]
     own, panel, left = np.concatenate(shares).T
-    return pa.table({"series": recovery.readings.names, "own": own, "panel": panel, "open": left})
+    readings = recovery.readings
+    heads, lengths = readings.indptr[:-1], readings.stop - readings.start
+    return pa.table(
+        {
+            "series": readings.names,
+            "readings": np.diff(readings.indptr),
+            "covered": np.add.reduceat(lengths, heads) / readings.n_periods,
+            "longest": np.maximum.reduceat(lengths, heads),
+            "hides": np.gcd.reduceat(lengths, heads),
+            "own": own,
+            "panel": panel,
+            "open": left,
+        }
+    )
 
 
 def _ask_tails(first: int, part: Readings, last: np.ndarray, end: np.ndarray) -> Asking:

@@ -290,7 +290,7 @@ def check_destination(path: Path, source: object = None) -> str:
         raise ParameterError(
             f"{path.name} must end in .csv or .parquet, so that its kind is known."
         )
-    if isinstance(source, Path) and path.exists() and path.samefile(source):
+    if isinstance(source, Path) and path.exists() and source.exists() and path.samefile(source):
         raise ParameterError(f"{path} is the input; write to another file.")
     _check_folder(path)
     return kinds[path.suffix.lower()]
