@@ -67,7 +67,7 @@ def test_of_panels_that_split_about_equally_well_the_most_shrunk_is_taken(panel,
                 own.merged.hidden.series_of_readings(), own.merged.errors(own.values),
                 other.merged.errors(other.values), strict=True,
             ):  # fmt: skip
-                by_series[n] = by_series.get(n, 0.0) + a - b
+                by_series[n] = by_series.get(n, 0.0) + a**2 - b**2
             gaps = np.array(list(by_series.values()))
             gap += gaps.sum()
             variance += len(gaps) * gaps.var()

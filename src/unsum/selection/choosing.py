@@ -22,10 +22,10 @@ class Trial:
     values: np.ndarray
     fit: Fit
 
-    def errors_by_series(self) -> np.ndarray:
-        """The errors of the hidden readings of each series that has any, added up."""
+    def squares_by_series(self) -> np.ndarray:
+        """The squared errors of the hidden readings of each series that has any, added up."""
         series = self.merged.hidden.series_of_readings()
-        sums = np.bincount(series, self.merged.errors(self.values))
+        sums = np.bincount(series, self.merged.errors(self.values) ** 2)
         return np.asarray(sums[np.bincount(series) > 0])
 
 
@@ -40,10 +40,13 @@ class Candidate:
     trials: list[Trial] = field(repr=False)
 
     def is_close_to(self, other: Candidate) -> bool:
-        """Whether it may well be no worse: within a standard error of the difference by series."""
+        """Whether it may well be no worse: squares within a standard error of the difference.
+
+        A few wild series can hold most of the squared error. Then their difference is uncertain.
+        """
         gaps, variances = [], []
         for own, others in zip(self.trials, other.trials, strict=True):
-            gap = own.errors_by_series() - others.errors_by_series()
+            gap = own.squares_by_series() - others.squares_by_series()
             gaps.append(gap.sum())
             variances.append(len(gap) * gap.var())
         return bool(np.mean(gaps) <= np.sqrt(np.mean(variances)))
