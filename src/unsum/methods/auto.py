@@ -87,8 +87,11 @@ class Auto(Settings):
             return AutoFit(Denton().fit(readings), "denton", why)
         best = _choose(candidates)
         scores = ", ".join(f"{each.label} {each.score:.3f}" for each in candidates)
-        how = "best" if best is candidates[0] else "about as well as the best, and shrinks more"
-        why = f"it split merged readings {how}: {scores}"
+        why = f"it split merged readings best: {scores}"
+        if best is not candidates[0]:
+            shrinkage = cast(PanelModel, best.method).shrinkage
+            why = f"with shrinkage {shrinkage} it split merged readings about as well as the best"
+            why += f", and shrinks more: {scores}"
         table = [each.to_dict() | {"chosen": each is best} for each in candidates]
         panels = [each for each in candidates if isinstance(each.method, PanelModel)]
         if not panels or readings.n_periods > MAX_PERIODS:
