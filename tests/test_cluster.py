@@ -107,6 +107,21 @@ def test_lost_workers_change_nothing(readings, victims, tmp_path):
         )
 
 
+def test_a_deserted_cluster_is_told(readings, tmp_path, monkeypatch):
+    monkeypatch.setattr("unsum.cluster.STANDSTILL", 0.5)
+    with join_cluster("local:1", tmp_path) as cluster:
+        turns = iter(range(100))
+
+        def strike(_):
+            if next(turns) == 2:
+                cluster.client.cluster.scale(0)
+
+        with pytest.raises(UnsumError, match="has had no worker for 2 s; start some"):
+            unsum.recover(
+                readings, "nmf", plan=cluster.plan(), progress=strike, rank=3, max_iter=30, tol=0.0
+            )
+
+
 def test_a_lost_scheduler_is_told_and_the_run_goes_on_later(readings, tmp_path):
     settings = {"rank": 3, "max_iter": 8, "tol": 0.0}
     whole = unsum.recover(readings, "nmf", **settings)

@@ -11,7 +11,7 @@ import copy
 import logging
 import shutil
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import replace
 from functools import lru_cache
 from pathlib import Path
@@ -35,6 +35,7 @@ from unsum.tables.write import whole_file
 CUT = 10  # iterations after which state goes to files
 PATIENCE = 10  # seconds, until a cluster answers
 STANDSTILL = 30.0  # seconds without a result, after which it is asked whether anyone works
+DESERTED = 4  # times that there may be no worker at all
 
 
 class Cluster:
@@ -85,7 +86,7 @@ class Cluster:
                 pure=False,
             )  # fmt: skip
             for future in futures:
-                yield future.result()
+                yield _patiently(self.client, [future])[0]
                 future.release()
 
 
@@ -101,7 +102,7 @@ class DaskCrew:
         self.folder.mkdir(parents=True)
         self.rank, self.n_series = H.shape[1], len(H)
         bounds = chunk_bounds(readings)
-        per = -(-len(bounds) // min(len(bounds), max(1, len(self._workers()))))
+        per = -(-len(bounds) // min(len(bounds), max(1, len(_workers(self.client)))))
         self.groups = [bounds[k : k + per] for k in range(0, len(bounds), per)]
         for k, group in enumerate(self.groups):
             own = slice(group[0][0], group[-1][1])
@@ -123,7 +124,7 @@ class DaskCrew:
         with understood():
             self.steps.append(step)
             self.sweeps += 1
-            for reductions in self._gather(self._advance(step)):
+            for reductions in _patiently(self.client, self._advance(step), self._renew):
                 for reduction in reductions:
                     yield replace(reduction, **_aligned(vars(reduction)))
             if self.sweeps % CUT == 0:
@@ -137,26 +138,14 @@ class DaskCrew:
         ]
         return [self.client.submit(_reductions, each, pure=False) for each in self.futures]
 
-    def _gather(self, wanted: list[Any]) -> Any:
-        """Results, once they are there; where all workers stand idle, the work is given anew."""
-        from dask.distributed import wait
-
-        idle = 0
-        while True:
-            try:
-                wait(wanted, timeout=STANDSTILL)
-                return self.client.gather(wanted)
-            except TimeoutError:
-                busy = any(self.client.processing().values())
-                idle = 0 if busy else idle + 1
-                if idle < 2:
-                    continue
-            steps = self.steps
-            self._begin_from(self.base)
-            self.steps = steps
-            for step in steps:
-                wanted = self._advance(step)
-            idle = 0
+    def _renew(self) -> list[Any]:
+        """The work since the last files, given anew."""
+        steps, wanted = self.steps, []
+        self._begin_from(self.base)
+        self.steps = steps
+        for step in steps:
+            wanted = self._advance(step)
+        return wanted
 
     def _cut(self) -> None:
         """State to files, and on from there."""
@@ -166,7 +155,7 @@ class DaskCrew:
             )
             for k, future in enumerate(self.futures)
         ]
-        paths: list[str | None] = [file.result() for file in files]
+        paths: list[str | None] = _patiently(self.client, files)
         self._begin_from(paths)
         old = set(self.folder.glob("state-*.npz")) - {Path(str(path)) for path in paths}
         for path in old:
@@ -195,9 +184,6 @@ class DaskCrew:
                 )
             )
 
-    def _workers(self) -> list[str]:
-        return list(self.client.scheduler_info(n_workers=-1)["workers"])
-
     def spread(self, function: Callable[[int], None], items: Iterable[int]) -> None:
         for item in items:
             function(item)
@@ -214,7 +200,7 @@ class DaskCrew:
     def keep(self) -> list[State]:
         with understood():
             wanted = [self.client.submit(_states, each, pure=False) for each in self.futures]
-            return [state for each in wanted for state in each.result()]
+            return [state for each in _patiently(self.client, wanted) for state in each]
 
     def resume(self, kept: list[State]) -> None:
         left = list(kept)
@@ -224,6 +210,36 @@ class DaskCrew:
             _write_states([left.pop(0) for _ in group], path)
             paths.append(str(path))
         self._begin_from(paths)
+
+
+def _workers(client: Any) -> list[str]:
+    return list(client.scheduler_info(n_workers=-1)["workers"])
+
+
+def _patiently(
+    client: Any, wanted: list[Any], renew: Callable[[], list[Any]] | None = None
+) -> list[Any]:
+    """Results, once they are there.
+
+    Where all workers stand idle, the work is given anew; where there have been none for long, that
+    is told.
+    """
+    from dask.distributed import wait
+
+    idle = alone = 0
+    while True:
+        with suppress(TimeoutError):
+            wait(wanted, timeout=STANDSTILL)
+            return list(client.gather(wanted))
+        idle = 0 if any(client.processing().values()) else idle + 1
+        alone = 0 if _workers(client) else alone + 1
+        if alone == DESERTED:
+            raise UnsumError(
+                f"the cluster has had no worker for {DESERTED * STANDSTILL:g} s; start some, and "
+                "run the same command: with a checkpoint it goes on from there."
+            )
+        if idle >= 2 and not alone and renew is not None:
+            wanted, idle = renew(), 0
 
 
 @contextmanager
