@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import argparse
 import collections
+import contextlib
 import logging
 import os
 import random
@@ -25,11 +26,11 @@ import time
 from pathlib import Path
 
 import numpy as np
-from dask.distributed import Client, LocalCluster
+from dask.distributed import Client
 
 import unsum
 from unsum.checkpoint import Checkpoint
-from unsum.cluster import CUT, Cluster
+from unsum.cluster import CUT, Cluster, join_cluster
 from unsum.errors import UnsumError
 from unsum.experiments.town import simulate_town
 from unsum.tables import folders
@@ -60,12 +61,9 @@ class Trials:
         self.start()
 
     def start(self) -> None:
-        self.local = LocalCluster(
-            n_workers=2, threads_per_worker=1, dashboard_address="127.0.0.1:0",
-            local_directory=str(self.folder), silence_logs=50,
-        )  # fmt: skip
-        self.client = Client(self.local)
-        self.cluster = Cluster(self.client, self.folder / "shared")
+        self.joined = join_cluster("local:2", self.folder / "shared")
+        self.cluster = self.joined.__enter__()
+        self.client = self.cluster.client
         self.pids = list(self.client.run(os.getpid).values())
 
     def kill(self, count: int) -> None:
@@ -104,18 +102,21 @@ class Trials:
         )
 
     def add(self) -> bool:
-        grown = self.fit(5, lambda: self.local.scale(3))
-        self.local.scale(2)
+        grown = self.fit(5, lambda: self.client.cluster.scale(3))
+        self.client.cluster.scale(2)
         return grown
+
+    def close(self) -> None:
+        with contextlib.suppress(Exception):  # of Dask, about workers that were lost
+            self.joined.__exit__(None, None, None)
 
     def settle(self) -> None:
         """Until two workers are there again; one killed at its own start is not started again."""
         try:
-            self.client.wait_for_workers(2, timeout=15)
+            self.client.wait_for_workers(2, timeout=30)
             self.pids = list(self.client.run(os.getpid).values())
         except Exception:  # another cluster for the next trial
-            self.client.close()
-            self.local.close()
+            self.close()
             self.start()
         time.sleep(0.2)
 
@@ -202,8 +203,7 @@ def main() -> None:
             others = {kind: count for kind, count in outcome.items() if kind != "same"}
             print(f"| {name} | {arguments.times} | {outcome['same']} | {others or 'none'} |",
                   flush=True)  # fmt: skip
-        trials.client.close()
-        trials.local.close()
+        trials.close()
 
 
 if __name__ == "__main__":

@@ -374,6 +374,7 @@ def cluster_of(client: Any, folder: Path | None = None) -> Iterator[Cluster]:
 def join_cluster(address: str, folder: Path) -> Iterator[Cluster]:
     """`tcp://host:port`, or `local:4` for so many processes of one thread on this machine."""
     try:
+        import dask
         from dask.distributed import Client, LocalCluster
     except ModuleNotFoundError:
         raise UnsumError("--dask needs Dask; install it: pip install 'unsum[dask]'") from None
@@ -391,6 +392,8 @@ def join_cluster(address: str, folder: Path) -> Iterator[Cluster]:
     if not count.isdigit() or int(count) < 1:
         raise ParameterError(f"--dask must be like tcp://host:8786 or local:4; got {address!r}.")
     with (
+        # Or it gives up workers that take longer than 15 s to start again.
+        dask.config.set({"distributed.deploy.lost-worker-timeout": "1 hour"}),
         LocalCluster(
             n_workers=int(count), threads_per_worker=1, dashboard_address="127.0.0.1:0",
             local_directory=str(folder), silence_logs=50,
