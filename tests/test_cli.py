@@ -49,6 +49,11 @@ def test_check_tells_of_each_series(town, tmp_path):
     assert set(table["series"]) <= set(bills["series"])
     assert (table["longest"] >= table["hides"]).all()
     np.testing.assert_allclose(table[["own", "panel", "open"]].sum(axis=1), 1.0)
+    (tmp_path / "one.csv").write_text(HEADER + "a,2024-01-01,2024-02-01,31\n")
+    done = run("check", tmp_path / "one.csv", "--each", tmp_path / "one-each.csv")
+    assert done.returncode == 2
+    assert "--each needs 5 series or more" in done.stderr
+    assert not (tmp_path / "one-each.csv").exists()
     done = run("check", town / "bills.csv", "--each", town / "bills.csv")
     assert done.returncode == 2
     assert "is the input" in done.stderr

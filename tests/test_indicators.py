@@ -91,7 +91,7 @@ def test_holidays_are_those_of_a_country_or_a_part_of_it():
     edges = np.arange(367) * 86_400_000_000 + 1_704_067_200_000_000
     year = Calendar(unsum.calendar.Frequency.parse("D"), None, edges)
     for country, expected in (
-        ("PT", {"2024-01-01", "2024-03-29", "2024-04-25", "2024-12-25"}),
+        ("pt", {"2024-01-01", "2024-03-29", "2024-04-25", "2024-12-25"}),
         ("DE-BY", {"2024-01-01", "2024-05-30"}),  # Corpus Christi is one in Bavaria
     ):
         found = make_indicators(f"calendar:{country}", year)

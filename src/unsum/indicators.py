@@ -118,7 +118,7 @@ def _holidays(dates: list[date], country: str) -> np.ndarray:
     nation, _, part = country.partition("-")
     years = range(dates[0].year, dates[-1].year + 1)
     try:
-        known = country_holidays(nation, subdiv=part or None, years=years)
+        known = country_holidays(nation.upper(), subdiv=part or None, years=years)
     except NotImplementedError as error:
         raise ParameterError(
             f"no holidays are known for {country!r} ({error}); write a country as ISO 3166 does, "

@@ -276,10 +276,19 @@ def _tell_each(intake: Any, path: Path, screen: Any) -> dict[str, float]:
     import pyarrow.compute as pc
 
     from unsum.engine import announce_compilation
+    from unsum.errors import ParameterError
+    from unsum.intervals import FEWEST
     from unsum.methods.auto import Auto
+    from unsum.methods.panel import MAX_PERIODS
     from unsum.recovering import recover
     from unsum.tables.write import write_table
 
+    if intake.usable.n_series < FEWEST or intake.usable.n_periods > MAX_PERIODS:
+        raise ParameterError(
+            f"--each needs {FEWEST} series or more, to learn how they differ, and at most "
+            f"{MAX_PERIODS:,} periods; these are {intake.usable.n_series:,} series over "
+            f"{intake.usable.n_periods:,} periods."
+        )
     announce_compilation("auto", screen.say)
     with screen.watch("trying methods", Auto().max_iter) as step:
         table = recover(intake.usable, progress=step).diagnosis(backend="pyarrow")
