@@ -24,6 +24,7 @@ from unsum.selection.merging import sample_readings
 from unsum.traits import Traits
 
 FEWEST = 5  # series, before how they differ says anything
+FOLDS = 4  # of merged readings, to see how far the panel model misses
 
 
 @dataclass(frozen=True)
@@ -185,7 +186,9 @@ def assess_panel(
 ) -> Uncertainty:
     """The same for the panel model on its own."""
     sample = readings.take(sample_readings(readings, method.seed))
-    (candidate,) = score_candidates(sample, [("panel", method)], seed=method.seed, threads=threads)
+    (candidate,) = score_candidates(
+        sample, [("panel", method)], folds=FOLDS, seed=method.seed, threads=threads
+    )
     return assess(fit, candidate.trials, candidate.trials)
 
 

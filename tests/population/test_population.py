@@ -5,6 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from scipy.linalg import toeplitz
+from scipy.stats import multivariate_t
 
 from tests.problems import random_readings
 from unsum.aggregation import AtRandom, Periodic, aggregate
@@ -133,15 +134,17 @@ def test_sums_that_are_asked_for_can_be_thinned_out():
 def test_the_start_knows_how_likely_it_is(seed):
     """The histogram of lags is the slope of the likelihood, against small changes."""
     readings = random_readings(seed, n_series=7, n_periods=20, coverage=0.8)
-    covariances = simple_covariances(20)
+    covariances, _ = simple_covariances(20, season=5)
     sums = variances_of_sums(covariances)
+    usual = 3.0
     rng = np.random.default_rng(seed)
     weights, gap = rng.random(len(covariances)), rng.normal(0, 1, readings.n_readings)
     arrays = readings.indptr, readings.start, readings.stop, gap
 
     def likelihood(weights):
         fitted, expected = np.zeros(21), np.zeros(21)
-        return weigh_lags(*arrays, weights @ sums, fitted, expected), sums @ (fitted - expected)
+        found = weigh_lags(*arrays, weights @ sums, usual, fitted, expected)
+        return found, sums @ (fitted - expected)
 
     _, slope = likelihood(weights)
     for k in range(len(weights)):
@@ -151,16 +154,14 @@ def test_the_start_knows_how_likely_it_is(seed):
         assert (up - down) / 2e-5 == pytest.approx(slope[k] / 4, rel=1e-3, abs=1e-5)
     dense = toeplitz(weights @ covariances)
     A, _, own = dense_readings(readings, 0)
-    alone, _ = (
-        weigh_lags(
-            readings.indptr[:2], readings.start, readings.stop, gap, weights @ sums,
-            np.zeros(21), np.zeros(21),
-        ),
-        0,
+    alone = weigh_lags(
+        readings.indptr[:2], readings.start, readings.stop, gap, weights @ sums, usual,
+        np.zeros(21), np.zeros(21),
     )  # fmt: skip
     K = A @ dense @ A.T * (1 + 1e-7 * np.eye(len(A)))
-    expected = -0.5 * gap[own] @ np.linalg.solve(K, gap[own]) - 0.5 * np.linalg.slogdet(K)[1]
-    assert alone == pytest.approx(expected, rel=1e-6)
+    student = multivariate_t(np.zeros(len(A)), K, usual)
+    shift = student.logpdf(np.zeros(len(A))) + 0.5 * np.linalg.slogdet(K)[1]
+    assert alone == pytest.approx(student.logpdf(gap[own]) - shift, rel=1e-6)
 
 
 def test_the_start_tells_smooth_series_from_noise():
@@ -174,6 +175,32 @@ def test_the_start_tells_smooth_series_from_noise():
         found.append(covariance[1] / covariance[0])
     assert found[0] > 0.9
     assert found[1] < 0.5
+
+
+def test_the_start_finds_a_rhythm_and_does_not_invent_one():
+    rng = np.random.default_rng(4)
+    rough = rng.normal(0, 0.1, (80, 140))
+    weekly = np.tile(rng.normal(0, 0.3, (80, 7)), 20)
+    for truth, every, least, most in (
+        (2 + rough + weekly, 3, 0.6, 1.0),
+        (2 + rough, 3, -0.1, 0.3),
+        (2 + rough + weekly, 7, -0.1, 0.6),  # weekly totals never show the week
+    ):
+        readings = aggregate(Panel.from_values(np.maximum(truth, 0.01)), Periodic(every))
+        covariance = first_guess(readings, season=7).covariance[0]
+        after = (covariance[7] - covariance[3]) / (covariance[0] - covariance[3])
+        assert least < after < most
+
+
+def test_a_few_wild_series_do_not_speak_for_all_in_the_start():
+    rng = np.random.default_rng(5)
+    calm = 1 + 0.2 * np.sin(np.arange(90) / 9 + rng.uniform(0, 6, (60, 1)))
+    wild = rng.exponential(1, (6, 90)) ** 3
+    shapes = []
+    for values in (calm, np.concatenate([calm, wild])):
+        covariance = first_guess(aggregate(Panel.from_values(values), AtRandom(3))).covariance[0]
+        shapes.append(covariance[3] / covariance[0])
+    assert shapes[1] > 0.8 * shapes[0]
 
 
 def test_a_stationary_covariance_stays_positive():

@@ -138,7 +138,9 @@ def test_scores_rank_candidates_as_the_truth_does(panel):
 
 def test_a_large_panel_is_judged_by_a_sample(panel, monkeypatch):
     readings = aggregate(panel, AtRandom(5))
-    monkeypatch.setattr("unsum.selection.merging.MAX_READINGS", 300)
+    monkeypatch.setattr("unsum.selection.merging.ENOUGH", 300)
+    monkeypatch.setattr("unsum.selection.merging.MAX_WORK", 1)
+    monkeypatch.setattr("unsum.methods.auto.MAX_VALUES", 20 * readings.n_periods)
     recovery = recover(readings)
     assert recovery.method == "panel"
     assert recovery.expected_error > 0

@@ -11,12 +11,14 @@ from numba import njit
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
-def weigh_lags(indptr, start, stop, gap, variance_of_sums, fitted, expected):
+def weigh_lags(indptr, start, stop, gap, variance_of_sums, usual, fitted, expected):
     """How a change of each variance of sums would change the likelihood of the readings.
 
-    `gap` is what the readings have beyond the mean. The likelihood rises with the variances of sums
-    as `fitted - expected` (up to the factor 1/4), two histograms over lags that are added to.
-    Returns the log-likelihood, up to a constant.
+    `gap` is what the readings have beyond the mean. Series differ in how wild they are: together
+    their readings have a Student distribution, with `usual` degrees of freedom, under which wild
+    ones count for less. The likelihood rises with the variances of sums as `fitted - expected` (up
+    to the factor 1/4), two histograms over lags that are added to. Returns the log-likelihood, up
+    to a constant.
     """
     most = 0
     for n in range(len(indptr) - 1):
@@ -44,13 +46,17 @@ def weigh_lags(indptr, start, stop, gap, variance_of_sums, fitted, expected):
                     value -= L[i, k] * inverse[k, j]
                 inverse[i, j] = value / L[i, i]
         pull[:m] = 0.0
+        squares = 0.0
         for i in range(m):
             white = 0.0
             for j in range(i + 1):
                 white += inverse[i, j] * gap[first + j]
             for j in range(i + 1):
                 pull[j] += inverse[i, j] * white
-            likelihood -= 0.5 * white * white + np.log(L[i, i])
+            squares += white * white
+            likelihood -= np.log(L[i, i])
+        likelihood -= 0.5 * (usual + m) * np.log1p(squares / usual)
+        weight = (usual + m) / (usual + squares)
         for i in range(m):
             a, b = start[first + i], stop[first + i]
             for j in range(i + 1):
@@ -58,7 +64,7 @@ def weigh_lags(indptr, start, stop, gap, variance_of_sums, fitted, expected):
                 precision = 0.0
                 for k in range(i, m):
                     precision += inverse[k, i] * inverse[k, j]
-                product = pull[i] * pull[j]
+                product = weight * pull[i] * pull[j]
                 if i != j:
                     precision, product = 2.0 * precision, 2.0 * product
                 for lag, sign in ((d - a, 1.0), (c - b, 1.0), (c - a, -1.0), (d - b, -1.0)):

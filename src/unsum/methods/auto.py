@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, cast
 import numpy as np
 
 from unsum.calendar import DAY, Calendar
+from unsum.draws import sample_series
 from unsum.errors import require_count
 from unsum.indicators import Indicators, make_indicators
 from unsum.methods import Fit, Method, Progress, Settings
@@ -28,6 +29,8 @@ if TYPE_CHECKING:
 
 SHRINKAGES = (0.05, 0.2, 0.5, 0.8)
 TRIAL_STEPS = 10  # of learning, while methods are compared
+MORE_FOLDS = 2  # of the chosen method, to see how far it misses
+MAX_VALUES = 4_000_000  # of the series that the expected error is about
 
 
 @dataclass(frozen=True)
@@ -64,7 +67,7 @@ class Auto(Settings):
     @property
     def max_iter(self) -> int:
         """How often progress is told of."""
-        return self.folds * len(self._methods(1, self.indicators))
+        return self.folds * len(self._methods(1, self.indicators)) + MORE_FOLDS
 
     def fit(
         self, readings: Readings, threads: int | None = None, progress: Progress | None = None
@@ -103,12 +106,28 @@ class Auto(Settings):
         learned = cast(PanelModel, panel.method).with_steps(STEPS).fit(readings, threads)
         assert isinstance(learned, PanelFit)
         fit = learned if best is panel else best.method.fit(readings, threads)
-        uncertainty = assess(learned, best.trials, panel.trials)
-        judged = learned.take(places) if fit is learned else fit
-        values = Recovery(sample, best.method.name, why, {}, judged, threads).values
-        own = np.arange(sample.n_series - sample.n_teachers)
-        error = uncertainty.take(places[own]).expected_error(sample.take(own), values[own])
+        pair = [best] if best is panel else [best, panel]
+        again = score_candidates(
+            sample, [(each.label, each.method) for each in pair], folds=MORE_FOLDS,
+            seed=self.seed + self.folds, threads=threads, progress=progress,
+        )  # fmt: skip
+        more = {each.label: each.trials for each in again}
+        uncertainty = assess(
+            learned, best.trials + more[best.label], panel.trials + more[panel.label]
+        )
+        some = self._some(readings)
+        judged = readings.take(some)
+        values = Recovery(judged, best.method.name, why, {}, fit.take(some), threads).values
+        error = uncertainty.take(some).expected_error(judged, values)
         return AutoFit(fit, best.method.name, why, table, error, uncertainty)
+
+    def _some(self, readings: Readings) -> np.ndarray:
+        """The places of all series but teachers, or of as many as will do."""
+        n_own = readings.n_series - readings.n_teachers
+        most = max(1, MAX_VALUES // readings.n_periods)
+        if n_own <= most:
+            return np.arange(n_own)
+        return sample_series(readings.names[:n_own], most, self.seed)
 
     def _indicators(self, calendar: Calendar) -> tuple[Indicators | None, Indicators | None]:
         """Those that were given, with weekdays beside them, and weekdays alone, of days."""

@@ -55,7 +55,7 @@ def learn_population(
     progress: Callable[[int], None] | None = None,
 ) -> Learned:
     """Learn from series none of which is zero throughout."""
-    start = replace(first_guess(readings, seed, indicators), traits=traits)
+    start = replace(first_guess(readings, seed, indicators, season), traits=traits)
     if doubt is not None:
         start = replace(start, doubt=doubt, doubt_known=True)
     learned = Learned(start)

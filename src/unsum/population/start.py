@@ -1,9 +1,10 @@
 """Where learning begins: the mean of the smoothest series, and a stationary covariance.
 
-The covariance is a sum of simple ones: white noise, and memories of growing length, rough and
-smooth. Their weights make the readings most likely. What no reading can show (how a total splits
-within it) then follows from what they do show at longer lags; where even that leaves a choice,
-longer memories have the benefit of the doubt.
+The covariance is a sum of simple ones: white noise, memories of growing length, rough and smooth,
+and rhythms where there is a season. Their weights make the readings most likely, where wild series
+count for less. What no reading can show (how a total splits within it) then follows from what they
+do show at longer lags; where even that leaves a choice, longer memories have the benefit of the
+doubt, and rhythms stay small.
 """
 
 from __future__ import annotations
@@ -22,12 +23,15 @@ STEPS = 60  # few, so that what readings hardly show stays near the beginning
 RIDGE = 1e-3  # of a variance of one, so that effects which no reading shows stay at zero
 VARIETY = 0.5  # of an effect, from series to series, before more is known
 LEAST = 1e-6  # of the largest, for the mean at any period
+USUAL = 16.0  # readings that say that a series is as wild as others
+RHYTHM = 0.01  # the length of memory whose share a rhythm begins with
+UNSEEN = 1e-6  # of the most that any weight matters: no reading shows what matters less
 MAX_READINGS = 3000  # of all series
 MAX_OF_SERIES = 60
 
 
 def first_guess(
-    readings: Readings, seed: int = 0, indicators: Indicators | None = None
+    readings: Readings, seed: int = 0, indicators: Indicators | None = None, season: int = 1
 ) -> Population:
     """From series none of which is zero throughout.
 
@@ -41,8 +45,8 @@ def first_guess(
     if usable.any():
         readings = binding.take(np.flatnonzero(usable))
     mean = _smooth_mean(readings)
-    covariances = simple_covariances(readings.n_periods)
-    weights = _likely_weights(_some(readings, seed), mean, covariances)
+    covariances, lengths = simple_covariances(readings.n_periods, season)
+    weights = _likely_weights(_some(readings, seed), mean, covariances, lengths)
     covariance = np.asarray(toeplitz(weights @ covariances))
     if indicators is not None:
         effects = _effects(readings, indicators.scaled)
@@ -117,15 +121,25 @@ def memory_lengths(n_periods: int) -> np.ndarray:
     return np.asarray(GROWTH ** np.arange(count))
 
 
-def simple_covariances(n_periods: int) -> np.ndarray:
-    """White noise, then by length of memory a rough one (exponential) and a smooth one (Matern)."""
+def simple_covariances(n_periods: int, season: int = 1) -> tuple[np.ndarray, np.ndarray]:
+    """Covariances by lag, and the lengths of memory that say what share each begins with.
+
+    White noise; then by length of memory a rough one (exponential), a smooth one (Matern) and, if
+    it outlasts a season, two rhythms that fade as slowly: of unrelated phases, and a single wave.
+    """
     lags = np.arange(n_periods)
-    rows = [(lags == 0).astype(float)]
+    phases = (season * (lags % season == 0) - 1) / max(season - 1, 1)
+    wave = np.cos(2 * np.pi * lags / season)
+    rows, lengths = [(lags == 0).astype(float)], [1 / GROWTH]
     for length in memory_lengths(n_periods):
-        rows.append(np.exp(-lags / length))
+        rough = np.exp(-lags / length)
         far = np.sqrt(5.0) * lags / length
-        rows.append((1 + far + far**2 / 3) * np.exp(-far))
-    return np.array(rows)
+        rows += [rough, (1 + far + far**2 / 3) * np.exp(-far)]
+        lengths += [length, length]
+        if 1 < season <= length:
+            rows += [rough * phases, rough * wave]
+            lengths += [RHYTHM, RHYTHM]
+    return np.array(rows), np.array(lengths)
 
 
 def variances_of_sums(covariance: np.ndarray) -> np.ndarray:
@@ -145,7 +159,9 @@ def _some(readings: Readings, seed: int) -> Readings:
     return readings.take(sample_series(readings.names, size, seed))
 
 
-def _likely_weights(readings: Readings, mean: np.ndarray, covariances: np.ndarray) -> np.ndarray:
+def _likely_weights(
+    readings: Readings, mean: np.ndarray, covariances: np.ndarray, lengths: np.ndarray
+) -> np.ndarray:
     """Weights of the simple covariances, by multiplicative steps that raise the likelihood."""
     from unsum.kernels.stationary import weigh_lags
 
@@ -158,12 +174,13 @@ def _likely_weights(readings: Readings, mean: np.ndarray, covariances: np.ndarra
     indptr = np.concatenate([[0], np.cumsum(sizes)])
     start, stop, gap = readings.start[kept], readings.stop[kept], gap[kept]
     sums = variances_of_sums(covariances)
-    longest = np.sqrt(np.concatenate([[1 / GROWTH], np.repeat(memory_lengths(len(mean)), 2)]))
     variance = max(float(np.mean(gap**2 / sums[0, stop - start])), 1e-12)
-    weights = variance * longest / longest.sum()
+    weights = variance * np.sqrt(lengths) / np.sqrt(lengths).sum()
     for _ in range(STEPS):
         fitted, expected = np.zeros(len(mean) + 1), np.zeros(len(mean) + 1)
-        weigh_lags(indptr, start, stop, gap, weights @ sums, fitted, expected)
-        rise = np.maximum(sums @ fitted, 0.0) / np.maximum(sums @ expected, 1e-300)
-        weights = weights * np.sqrt(rise)
+        weigh_lags(indptr, start, stop, gap, weights @ sums, USUAL, fitted, expected)
+        slope = sums @ expected
+        seen = slope * weights > UNSEEN * np.max(slope * weights)
+        rise = np.maximum(sums @ fitted, 0.0) / np.where(seen, slope, 1.0)
+        weights = weights * np.where(seen, np.sqrt(rise), 1.0)
     return np.asarray(weights)
