@@ -24,7 +24,7 @@ RIDGE = 1e-3  # of a variance of one, so that effects which no reading shows sta
 VARIETY = 0.5  # of an effect, from series to series, before more is known
 LEAST = 1e-6  # of the largest, for the mean at any period
 USUAL = 16.0  # readings that say that a series is as wild as others
-RHYTHM = 0.01  # the length of memory whose share a rhythm begins with
+RHYTHM = 0.003  # of its length of memory counts for the share that a rhythm begins with
 UNSEEN = 1e-6  # of the most that any weight matters: no reading shows what matters less
 MAX_READINGS = 3000  # of all series
 MAX_OF_SERIES = 60
@@ -125,11 +125,10 @@ def simple_covariances(n_periods: int, season: int = 1) -> tuple[np.ndarray, np.
     """Covariances by lag, and the lengths of memory that say what share each begins with.
 
     White noise; then by length of memory a rough one (exponential), a smooth one (Matern) and, if
-    it outlasts a season, two rhythms that fade as slowly: of unrelated phases, and a single wave.
+    it outlasts a season, rhythms that fade as slowly.
     """
     lags = np.arange(n_periods)
-    phases = (season * (lags % season == 0) - 1) / max(season - 1, 1)
-    wave = np.cos(2 * np.pi * lags / season)
+    rhythms, own = _rhythms(lags, season)
     rows, lengths = [(lags == 0).astype(float)], [1 / GROWTH]
     for length in memory_lengths(n_periods):
         rough = np.exp(-lags / length)
@@ -137,9 +136,23 @@ def simple_covariances(n_periods: int, season: int = 1) -> tuple[np.ndarray, np.
         rows += [rough, (1 + far + far**2 / 3) * np.exp(-far)]
         lengths += [length, length]
         if 1 < season <= length:
-            rows += [rough * phases, rough * wave]
-            lengths += [RHYTHM, RHYTHM]
+            rows += [rough * rhythm for rhythm in rhythms]
+            lengths += [RHYTHM * each for each in own]
     return np.array(rows), np.array(lengths)
+
+
+def _rhythms(lags: np.ndarray, season: int) -> tuple[list[np.ndarray], list[float]]:
+    """What repeats after a season and has no sum over it, from unrelated phases to one wave."""
+    phases = np.arange(season)
+    around = np.minimum(phases, season - phases)
+    rows, lengths = [(phases == 0).astype(float)], [1 / GROWTH]
+    for length in memory_lengths(season // 2):
+        rows.append(np.exp(-around / length))
+        lengths.append(length)
+    rows = [(row - row.mean()) / (1 - row.mean()) for row in rows if season > 1]
+    rows.append(np.cos(2 * np.pi * phases / season))
+    lengths.append(season / 2)
+    return [row[lags % season] for row in rows], lengths
 
 
 def variances_of_sums(covariance: np.ndarray) -> np.ndarray:
