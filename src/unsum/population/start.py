@@ -3,8 +3,7 @@
 The covariance is a sum of simple ones: white noise, memories of growing length, rough and smooth,
 and rhythms where there is a season. Their weights make the readings most likely, where wild series
 count for less. What no reading can show (how a total splits within it) then follows from what they
-do show at longer lags; where even that leaves a choice, longer memories have the benefit of the
-doubt, and rhythms stay small.
+do show at longer lags; where even that leaves a choice, each keeps the share that it began with.
 """
 
 from __future__ import annotations
@@ -24,7 +23,7 @@ RIDGE = 1e-3  # of a variance of one, so that effects which no reading shows sta
 VARIETY = 0.5  # of an effect, from series to series, before more is known
 LEAST = 1e-6  # of the largest, for the mean at any period
 USUAL = 16.0  # readings that say that a series is as wild as others
-RHYTHM = 0.003  # of its length of memory counts for the share that a rhythm begins with
+RHYTHM = 0.1  # of the share of others is what a rhythm begins with
 UNSEEN = 1e-6  # of the most that any weight matters: no reading shows what matters less
 MAX_READINGS = 3000  # of all series
 MAX_OF_SERIES = 60
@@ -45,8 +44,8 @@ def first_guess(
     if usable.any():
         readings = binding.take(np.flatnonzero(usable))
     mean = _smooth_mean(readings)
-    covariances, lengths = simple_covariances(readings.n_periods, season)
-    weights = _likely_weights(_some(readings, seed), mean, covariances, lengths)
+    covariances, shares = simple_covariances(readings.n_periods, season)
+    weights = _likely_weights(_some(readings, seed), mean, covariances, shares)
     covariance = np.asarray(toeplitz(weights @ covariances))
     if indicators is not None:
         effects = _effects(readings, indicators.scaled)
@@ -122,37 +121,34 @@ def memory_lengths(n_periods: int) -> np.ndarray:
 
 
 def simple_covariances(n_periods: int, season: int = 1) -> tuple[np.ndarray, np.ndarray]:
-    """Covariances by lag, and the lengths of memory that say what share each begins with.
+    """Covariances by lag, and the shares that they begin with.
 
     White noise; then by length of memory a rough one (exponential), a smooth one (Matern) and, if
     it outlasts a season, rhythms that fade as slowly.
     """
     lags = np.arange(n_periods)
-    rhythms, own = _rhythms(lags, season)
-    rows, lengths = [(lags == 0).astype(float)], [1 / GROWTH]
+    rhythms = _rhythms(lags, season)
+    rows, shares = [(lags == 0).astype(float)], [1.0]
     for length in memory_lengths(n_periods):
         rough = np.exp(-lags / length)
         far = np.sqrt(5.0) * lags / length
         rows += [rough, (1 + far + far**2 / 3) * np.exp(-far)]
-        lengths += [length, length]
+        shares += [1.0, 1.0]
         if 1 < season <= length:
             rows += [rough * rhythm for rhythm in rhythms]
-            lengths += [RHYTHM * each for each in own]
-    return np.array(rows), np.array(lengths)
+            shares += [RHYTHM] * len(rhythms)
+    return np.array(rows), np.array(shares) / np.sum(shares)
 
 
-def _rhythms(lags: np.ndarray, season: int) -> tuple[list[np.ndarray], list[float]]:
+def _rhythms(lags: np.ndarray, season: int) -> list[np.ndarray]:
     """What repeats after a season and has no sum over it, from unrelated phases to one wave."""
     phases = np.arange(season)
     around = np.minimum(phases, season - phases)
-    rows, lengths = [(phases == 0).astype(float)], [1 / GROWTH]
-    for length in memory_lengths(season // 2):
-        rows.append(np.exp(-around / length))
-        lengths.append(length)
-    rows = [(row - row.mean()) / (1 - row.mean()) for row in rows if season > 1]
+    rows = [(phases == 0).astype(float)]
+    rows += [np.exp(-around / length) for length in memory_lengths(season // 2)]
     rows.append(np.cos(2 * np.pi * phases / season))
-    lengths.append(season / 2)
-    return [row[lags % season] for row in rows], lengths
+    rows = [(row - row.mean()) / (1 - row.mean()) for row in rows if season > 1]
+    return [row[lags % season] for row in rows]
 
 
 def variances_of_sums(covariance: np.ndarray) -> np.ndarray:
@@ -173,7 +169,7 @@ def _some(readings: Readings, seed: int) -> Readings:
 
 
 def _likely_weights(
-    readings: Readings, mean: np.ndarray, covariances: np.ndarray, lengths: np.ndarray
+    readings: Readings, mean: np.ndarray, covariances: np.ndarray, shares: np.ndarray
 ) -> np.ndarray:
     """Weights of the simple covariances, by multiplicative steps that raise the likelihood."""
     from unsum.kernels.stationary import weigh_lags
@@ -188,7 +184,7 @@ def _likely_weights(
     start, stop, gap = readings.start[kept], readings.stop[kept], gap[kept]
     sums = variances_of_sums(covariances)
     variance = max(float(np.mean(gap**2 / sums[0, stop - start])), 1e-12)
-    weights = variance * np.sqrt(lengths) / np.sqrt(lengths).sum()
+    weights = variance * shares
     for _ in range(STEPS):
         fitted, expected = np.zeros(len(mean) + 1), np.zeros(len(mean) + 1)
         weigh_lags(indptr, start, stop, gap, weights @ sums, USUAL, fitted, expected)
