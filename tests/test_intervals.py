@@ -146,11 +146,11 @@ def test_what_readings_make_certain_is_never_left():
 
 
 def test_the_tail_is_predicted_with_its_sum():
-    truth = simulate(3, n_series=100)
+    truth = simulate(3, n_series=300)
     every = aggregate(truth, Periodic(8, offset=0))
     readings = every[:]
     cut = np.flatnonzero((every.stop <= 80) | (every.series_of_readings() % 4 > 0))
-    counts = np.bincount(every.series_of_readings()[cut], minlength=100)
+    counts = np.bincount(every.series_of_readings()[cut], minlength=300)
     readings = replace(
         every, indptr=np.concatenate([[0], np.cumsum(counts)]), start=every.start[cut],
         stop=every.stop[cut], total=every.total[cut],
@@ -158,7 +158,7 @@ def test_the_tail_is_predicted_with_its_sum():
     recovery = recover(readings, interval=0.9)
     table = recovery.unbilled(backend="pyarrow")
     assert table.column_names == ["series", "start", "end", "total", "lower", "upper"]
-    assert len(table) == 25
+    assert len(table) == 75
     assert set(table["start"].to_pylist()) == {80}
     assert set(table["end"].to_pylist()) == {96}
     tails = truth.values[:, 80:].sum(axis=1)[::4]

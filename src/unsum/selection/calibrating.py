@@ -19,6 +19,7 @@ from unsum.selection.choosing import Trial
 
 LEVELS = np.linspace(0.0, 1.0, 201)
 USUAL = 50  # Gaussian errors of the expected size that stand beside what was seen
+USUAL_OUTSIDE = 10  # the same where nothing is read: there less is seen, and errors are larger
 FEW = 12  # sums of each series that say what series share
 LEAST_SHARED = 0.5  # folds see coarser sums than are asked for, and may deny only so much
 TRUST = 2.0 ** np.arange(0, 9)  # candidates: how many readings a usual series is worth
@@ -84,7 +85,7 @@ def calibrate(trials: Sequence[Trial], fits: Sequence[PanelFit]) -> Calibration:
         if fit.sample is not None  # a fold may be zero throughout
     ]
     if not sum(len(each.asked) for each in evidence):
-        gaussian = _quantiles([], 1.0)
+        gaussian = _quantiles([], 1.0, USUAL)
         return Calibration(misses=gaussian, misses_outside=gaussian)
     found = Calibration(trust=_likely_trust(evidence))
     found = replace(found, shared=_shared(evidence, found))
@@ -104,8 +105,8 @@ def calibrate(trials: Sequence[Trial], fits: Sequence[PanelFit]) -> Calibration:
         found,
         ratio=ratio,
         ratio_alone=_ratio(squares, alone, share),
-        misses=_quantiles(misses, 1.0),
-        misses_outside=_quantiles(outside, np.sqrt(ratio)),
+        misses=_quantiles(misses, 1.0, USUAL),
+        misses_outside=_quantiles(outside, np.sqrt(ratio), USUAL_OUTSIDE),
     )
 
 
@@ -114,11 +115,11 @@ def _ratio(squares: float, expected: float, share: float) -> float:
     return (squares + share * expected) / (expected + share * expected) if expected > 0 else 1.0
 
 
-def _quantiles(misses: Sequence[np.ndarray], scale: float) -> np.ndarray:
+def _quantiles(misses: Sequence[np.ndarray], scale: float, usual: int) -> np.ndarray:
     """Quantiles of what was seen, together with a few Gaussian errors of a given size."""
     from scipy.stats import norm
 
-    gaussian = scale * norm.ppf(0.5 + (np.arange(USUAL) + 0.5) / USUAL / 2)
+    gaussian = scale * norm.ppf(0.5 + (np.arange(usual) + 0.5) / usual / 2)
     return np.asarray(np.quantile(np.concatenate([*misses, gaussian]), LEVELS))
 
 
