@@ -18,7 +18,7 @@ from unsum.methods.panel import PanelModel
 from unsum.panel import Panel
 from unsum.population.learn import Aim, learn_population, weigh
 from unsum.population.model import Population, average_diagonals
-from unsum.population.start import first_guess, simple_covariances, variances_of_sums
+from unsum.population.start import first_guess, rhythms, simple_covariances, variances_of_sums
 from unsum.population.uncertainty import Asked, Doubtful, _mobility
 from unsum.readings import Readings
 from unsum.recovering import recover
@@ -134,7 +134,7 @@ def test_sums_that_are_asked_for_can_be_thinned_out():
 def test_the_start_knows_how_likely_it_is(seed):
     """The histogram of lags is the slope of the likelihood, against small changes."""
     readings = random_readings(seed, n_series=7, n_periods=20, coverage=0.8)
-    covariances, _ = simple_covariances(20, season=5)
+    covariances = np.vstack([simple_covariances(20), rhythms(20, season=5)])
     sums = variances_of_sums(covariances)
     usual = 3.0
     rng = np.random.default_rng(seed)
@@ -190,6 +190,29 @@ def test_the_start_finds_a_rhythm_and_does_not_invent_one():
         covariance = first_guess(readings, season=7).covariance[0]
         after = (covariance[7] - covariance[3]) / (covariance[0] - covariance[3])
         assert least < after < most
+
+
+def test_the_start_does_not_take_estimated_bills_for_a_rhythm():
+    """What one bill has too much, the next has too little; a strong week could do that, too."""
+    rng = np.random.default_rng(6)
+    truth = Panel.from_values(2 + rng.normal(0, 0.1, (60, 360)))
+    readings = aggregate(truth, Periodic(30, offset=0))
+    wrong = rng.normal(0, 12, (60, 12)) * np.tile([1, 0, 0], 4)
+    wrong -= np.roll(wrong, 1, axis=1)
+    covariance = first_guess(
+        readings.with_totals(np.maximum(readings.total + wrong.ravel(), 0.0)), season=7
+    ).covariance[0]
+    assert covariance[0] < 0.1
+
+
+@pytest.mark.parametrize("season", [2, 7, 24])
+def test_rhythms_are_covariances_without_a_sum(season):
+    rows = rhythms(300, season)
+    for row in rows:
+        assert row[0] == pytest.approx(1)
+        assert np.linalg.eigvalsh(toeplitz(row))[0] > -1e-9
+    for row in rows[-2:]:  # which hardly fade
+        assert variances_of_sums(row)[season] < 0.05 * season**2
 
 
 def test_a_few_wild_series_do_not_speak_for_all_in_the_start():

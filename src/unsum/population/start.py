@@ -44,9 +44,7 @@ def first_guess(
     if usable.any():
         readings = binding.take(np.flatnonzero(usable))
     mean = _smooth_mean(readings)
-    covariances, shares = simple_covariances(readings.n_periods, season)
-    weights = _likely_weights(_some(readings, seed), mean, covariances, shares)
-    covariance = np.asarray(toeplitz(weights @ covariances))
+    covariance = np.asarray(toeplitz(_likely_covariance(_some(readings, seed), mean, season)))
     if indicators is not None:
         effects = _effects(readings, indicators.scaled)
         mean = mean + _roughness(readings, indicators.scaled @ effects)
@@ -120,35 +118,43 @@ def memory_lengths(n_periods: int) -> np.ndarray:
     return np.asarray(GROWTH ** np.arange(count))
 
 
-def simple_covariances(n_periods: int, season: int = 1) -> tuple[np.ndarray, np.ndarray]:
-    """Covariances by lag, and the shares that they begin with.
-
-    White noise; then by length of memory a rough one (exponential), a smooth one (Matern) and, if
-    it outlasts a season, rhythms that fade as slowly.
-    """
+def simple_covariances(n_periods: int) -> np.ndarray:
+    """White noise, then by length of memory a rough one (exponential) and a smooth one (Matern)."""
     lags = np.arange(n_periods)
-    rhythms = _rhythms(lags, season)
-    rows, shares = [(lags == 0).astype(float)], [1.0]
+    rows = [(lags == 0).astype(float)]
     for length in memory_lengths(n_periods):
-        rough = np.exp(-lags / length)
+        rows.append(np.exp(-lags / length))
         far = np.sqrt(5.0) * lags / length
-        rows += [rough, (1 + far + far**2 / 3) * np.exp(-far)]
-        shares += [1.0, 1.0]
-        if 1 < season <= length:
-            rows += [rough * rhythm for rhythm in rhythms]
-            shares += [RHYTHM] * len(rhythms)
-    return np.array(rows), np.array(shares) / np.sum(shares)
+        rows.append((1 + far + far**2 / 3) * np.exp(-far))
+    return np.array(rows)
 
 
-def _rhythms(lags: np.ndarray, season: int) -> list[np.ndarray]:
-    """What repeats after a season and has no sum over it, from unrelated phases to one wave."""
-    phases = np.arange(season)
+def rhythms(n_periods: int, season: int) -> np.ndarray:
+    """Covariances of what repeats after a season, has no sum over it, and fades no faster.
+
+    From unrelated phases, by length of memory around the season, to a single wave.
+    """
+    lags, phases = np.arange(n_periods), np.arange(season)
     around = np.minimum(phases, season - phases)
     rows = [(phases == 0).astype(float)]
     rows += [np.exp(-around / length) for length in memory_lengths(season // 2)]
     rows.append(np.cos(2 * np.pi * phases / season))
-    rows = [(row - row.mean()) / (1 - row.mean()) for row in rows if season > 1]
-    return [row[lags % season] for row in rows]
+    rows = [(row - row.mean()) / (1 - row.mean()) for row in rows]
+    return np.array(
+        [
+            np.exp(-lags / length) * row[lags % season]
+            for length in memory_lengths(n_periods)
+            if length >= season
+            for row in rows
+        ]
+    )
+
+
+def _misdating(n_periods: int) -> np.ndarray:
+    """What a reading has too much and its neighbour too little: read late, or estimated."""
+    row = np.zeros(n_periods)
+    row[:2] = (2.0, -1.0)[:n_periods]
+    return row
 
 
 def variances_of_sums(covariance: np.ndarray) -> np.ndarray:
@@ -168,12 +174,12 @@ def _some(readings: Readings, seed: int) -> Readings:
     return readings.take(sample_series(readings.names, size, seed))
 
 
-def _likely_weights(
-    readings: Readings, mean: np.ndarray, covariances: np.ndarray, shares: np.ndarray
-) -> np.ndarray:
-    """Weights of the simple covariances, by multiplicative steps that raise the likelihood."""
-    from unsum.kernels.stationary import weigh_lags
+def _likely_covariance(readings: Readings, mean: np.ndarray, season: int) -> np.ndarray:
+    """By lag: simple covariances, with weights that make the readings most likely.
 
+    Rhythms come last, for what is left: in long readings little of a rhythm is seen, so that a
+    large one would explain too much. Misdating explains what it can, and is left out of the result.
+    """
     population = Population(mean, np.zeros((0, 0)))
     scaled = readings.total / np.repeat(population.levels(readings), np.diff(readings.indptr))
     gap = scaled - (population.mean_sums[readings.stop] - population.mean_sums[readings.start])
@@ -181,15 +187,34 @@ def _likely_weights(
     kept = place < MAX_OF_SERIES
     sizes = np.minimum(np.diff(readings.indptr), MAX_OF_SERIES)
     indptr = np.concatenate([[0], np.cumsum(sizes)])
-    start, stop, gap = readings.start[kept], readings.stop[kept], gap[kept]
+    seen = indptr, readings.start[kept], readings.stop[kept], gap[kept]
+    rows = np.vstack([_misdating(len(mean)), simple_covariances(len(mean))])
+    length = seen[2] - seen[1]
+    variance = max(float(np.mean(seen[3] ** 2 / length)), 1e-12)
+    weights = np.full(len(rows), variance / len(rows))
+    weights[0] *= np.mean(length)
+    weights = _raise_weights(seen, rows, weights)
+    if 1 < season <= memory_lengths(len(mean))[-1]:
+        more = rhythms(len(mean), season)
+        weights = np.append(weights, np.full(len(more), RHYTHM * np.mean(weights[1:])))
+        rows = np.vstack([rows, more])
+        weights = _raise_weights(seen, rows, weights)
+    return np.asarray(weights[1:] @ rows[1:])
+
+
+def _raise_weights(
+    seen: tuple[np.ndarray, ...], covariances: np.ndarray, weights: np.ndarray
+) -> np.ndarray:
+    """Multiplicative steps that raise the likelihood; what no reading shows stays as it is."""
+    from unsum.kernels.stationary import weigh_lags
+
+    indptr, start, stop, gap = seen
     sums = variances_of_sums(covariances)
-    variance = max(float(np.mean(gap**2 / sums[0, stop - start])), 1e-12)
-    weights = variance * shares
     for _ in range(STEPS):
-        fitted, expected = np.zeros(len(mean) + 1), np.zeros(len(mean) + 1)
+        fitted, expected = np.zeros(sums.shape[1]), np.zeros(sums.shape[1])
         weigh_lags(indptr, start, stop, gap, weights @ sums, USUAL, fitted, expected)
         slope = sums @ expected
-        seen = slope * weights > UNSEEN * np.max(slope * weights)
-        rise = np.maximum(sums @ fitted, 0.0) / np.where(seen, slope, 1.0)
-        weights = weights * np.where(seen, np.sqrt(rise), 1.0)
-    return np.asarray(weights)
+        shown = slope * weights > UNSEEN * np.max(slope * weights)
+        rise = np.maximum(sums @ fitted, 0.0) / np.where(shown, slope, 1.0)
+        weights = weights * np.where(shown, np.sqrt(rise), 1.0)
+    return weights
