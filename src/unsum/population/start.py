@@ -21,7 +21,7 @@ GROWTH = 2.5  # from one length of memory to the next
 STEPS = 60  # few, so that what readings hardly show stays near the beginning
 RIDGE = 1e-3  # of a variance of one, so that effects which no reading shows stay at zero
 VARIETY = 0.5  # of an effect, from series to series, before more is known
-LEAST = 1e-6  # of the largest, for the mean at any period
+LEAST = 1e-6  # of the largest, for the mean at any period; of the variance, for any weight
 USUAL = 16.0  # readings that say that a series is as wild as others
 RHYTHM = 0.1  # of the share of others is what a rhythm begins with
 UNSEEN = 1e-6  # of the most that any weight matters: no reading shows what matters less
@@ -199,7 +199,7 @@ def _likely_covariance(readings: Readings, mean: np.ndarray, season: int) -> np.
         weights = np.append(weights, np.full(len(more), RHYTHM * np.mean(weights[1:])))
         rows = np.vstack([rows, more])
         weights = _raise_weights(seen, rows, weights)
-    return np.asarray(weights[1:] @ rows[1:])
+    return np.asarray(np.maximum(weights[1:], LEAST * variance) @ rows[1:])
 
 
 def _raise_weights(
