@@ -8,6 +8,8 @@ do show at longer lags; where even that leaves a choice, each keeps the share th
 
 from __future__ import annotations
 
+from hashlib import blake2b
+
 import numpy as np
 
 from unsum.draws import sample_series
@@ -27,6 +29,9 @@ RHYTHM = 0.1  # of the share of others is what a rhythm begins with
 UNSEEN = 1e-6  # of the most that any weight matters: no reading shows what matters less
 MAX_READINGS = 3000  # of all series
 MAX_OF_SERIES = 60
+MAX_KEPT = 8  # answers, since shrinkages are compared on the same readings
+
+_kept: dict[bytes, np.ndarray] = {}
 
 
 def first_guess(
@@ -175,11 +180,7 @@ def _some(readings: Readings, seed: int) -> Readings:
 
 
 def _likely_covariance(readings: Readings, mean: np.ndarray, season: int) -> np.ndarray:
-    """By lag: simple covariances, with weights that make the readings most likely.
-
-    Rhythms come last, for what is left: in long readings little of a rhythm is seen, so that a
-    large one would explain too much. Misdating explains what it can, and is left out of the result.
-    """
+    """By lag, from what readings have beyond the mean."""
     population = Population(mean, np.zeros((0, 0)))
     scaled = readings.total / np.repeat(population.levels(readings), np.diff(readings.indptr))
     gap = scaled - (population.mean_sums[readings.stop] - population.mean_sums[readings.start])
@@ -188,14 +189,32 @@ def _likely_covariance(readings: Readings, mean: np.ndarray, season: int) -> np.
     sizes = np.minimum(np.diff(readings.indptr), MAX_OF_SERIES)
     indptr = np.concatenate([[0], np.cumsum(sizes)])
     seen = indptr, readings.start[kept], readings.stop[kept], gap[kept]
-    rows = np.vstack([_misdating(len(mean)), simple_covariances(len(mean))])
+    question = blake2b(b"".join(array.tobytes() for array in (*seen, mean)))
+    question.update(str(season).encode())
+    key = question.digest()
+    answer = _kept.get(key)
+    if answer is None:
+        answer = _explain_gaps(seen, len(mean), season)
+        for oldest in list(_kept)[: len(_kept) + 1 - MAX_KEPT]:
+            _kept.pop(oldest, None)
+        _kept[key] = answer
+    return answer
+
+
+def _explain_gaps(seen: tuple[np.ndarray, ...], n_periods: int, season: int) -> np.ndarray:
+    """A sum of simple covariances, with weights that make the gaps of readings most likely.
+
+    Rhythms come last, for what is left: in long readings little of a rhythm is seen, so that a
+    large one would explain too much. Misdating explains what it can, and is left out of the result.
+    """
+    rows = np.vstack([_misdating(n_periods), simple_covariances(n_periods)])
     length = seen[2] - seen[1]
     variance = max(float(np.mean(seen[3] ** 2 / length)), 1e-12)
     weights = np.full(len(rows), variance / len(rows))
     weights[0] *= np.mean(length)
     weights = _raise_weights(seen, rows, weights)
-    if 1 < season <= memory_lengths(len(mean))[-1]:
-        more = rhythms(len(mean), season)
+    if 1 < season <= memory_lengths(n_periods)[-1]:
+        more = rhythms(n_periods, season)
         weights = np.append(weights, np.full(len(more), RHYTHM * np.mean(weights[1:])))
         rows = np.vstack([rows, more])
         weights = _raise_weights(seen, rows, weights)
