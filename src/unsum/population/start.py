@@ -204,36 +204,39 @@ def _likely_covariance(readings: Readings, mean: np.ndarray, season: int) -> np.
 def _explain_gaps(seen: tuple[np.ndarray, ...], n_periods: int, season: int) -> np.ndarray:
     """A sum of simple covariances, with weights that make the gaps of readings most likely.
 
-    Rhythms come last, for what is left: in long readings little of a rhythm is seen, so that a
-    large one would explain too much. Misdating explains what it can, and is left out of the result.
+    Rhythms come last, for what is left, and only if they explain it better than misdating does: in
+    long readings little of a rhythm is seen, so that errors of readings could pass for a large one.
     """
-    rows = np.vstack([_misdating(n_periods), simple_covariances(n_periods)])
-    length = seen[2] - seen[1]
-    variance = max(float(np.mean(seen[3] ** 2 / length)), 1e-12)
-    weights = np.full(len(rows), variance / len(rows))
-    weights[0] *= np.mean(length)
-    weights = _raise_weights(seen, rows, weights)
+    plain = simple_covariances(n_periods)
+    variance = max(float(np.mean(seen[3] ** 2 / (seen[2] - seen[1]))), 1e-12)
+    weights, _ = _raise_weights(seen, plain, np.full(len(plain), variance / len(plain)))
+    rows = plain
     if 1 < season <= memory_lengths(n_periods)[-1]:
-        more = rhythms(n_periods, season)
-        weights = np.append(weights, np.full(len(more), RHYTHM * np.mean(weights[1:])))
-        rows = np.vstack([rows, more])
-        weights = _raise_weights(seen, rows, weights)
-    return np.asarray(np.maximum(weights[1:], LEAST * variance) @ rows[1:])
+        small = RHYTHM * np.mean(weights)
+        more, misdated = (
+            np.vstack([plain, each]) for each in (rhythms(n_periods, season), _misdating(n_periods))
+        )
+        begin = np.append(weights, np.full(len(more) - len(plain), small))
+        with_rhythms, likelihood = _raise_weights(seen, more, begin)
+        _, other = _raise_weights(seen, misdated, np.append(weights, small))
+        if likelihood > other:
+            weights, rows = with_rhythms, more
+    return np.asarray(np.maximum(weights, LEAST * variance) @ rows)
 
 
 def _raise_weights(
     seen: tuple[np.ndarray, ...], covariances: np.ndarray, weights: np.ndarray
-) -> np.ndarray:
-    """Multiplicative steps that raise the likelihood; what no reading shows stays as it is."""
+) -> tuple[np.ndarray, float]:
+    """Multiplicative steps that raise the likelihood, and that; what is not shown stays."""
     from unsum.kernels.stationary import weigh_lags
 
     indptr, start, stop, gap = seen
-    sums = variances_of_sums(covariances)
+    sums, likelihood = variances_of_sums(covariances), 0.0
     for _ in range(STEPS):
         fitted, expected = np.zeros(sums.shape[1]), np.zeros(sums.shape[1])
-        weigh_lags(indptr, start, stop, gap, weights @ sums, USUAL, fitted, expected)
+        likelihood = weigh_lags(indptr, start, stop, gap, weights @ sums, USUAL, fitted, expected)
         slope = sums @ expected
         shown = slope * weights > UNSEEN * np.max(slope * weights)
         rise = np.maximum(sums @ fitted, 0.0) / np.where(shown, slope, 1.0)
         weights = weights * np.where(shown, np.sqrt(rise), 1.0)
-    return weights
+    return weights, likelihood
