@@ -1,6 +1,6 @@
 """What `auto` promises, measured: error beside the others, expected error, intervals, ranking.
 
-    python benchmarks/targets.py --data FOLDER --results RESULTS --further [--write FILE]
+    python benchmarks/targets.py --data FOLDER --results RESULTS [--further] [--ranks]
 
 RESULTS is the `results.parquet` that `unsum paper` writes: it has the paper's algorithms at every
 rank, on the same readings. Cells are panel, scheme, readings every so many periods, and run (seed).
@@ -236,7 +236,7 @@ def write_page(cells: list[dict[str, Any]]) -> Page:
     runs = len({cell["run"] for cell in cells})
     page.add(
         Text(
-            "Written by `python benchmarks/targets.py --data FOLDER --results RESULTS --further`. "
+            "Written by `python benchmarks/targets.py --data FOLDER --results RESULTS`. "
             f"{len(cells)} cells: both schemes, readings every {', '.join(map(str, EVERY))}, "
             f"{runs} seeds. The others are even spreading, denton, PCHIP of the cumulative curve, "
             "and the paper's algorithms, each at the rank that is best for the cell. These panels "
@@ -355,10 +355,11 @@ def main() -> None:
     parser.add_argument("--every", default=",".join(map(str, EVERY)))
     parser.add_argument("--cells", type=Path, help="where to keep the cells, as JSON lines")
     parser.add_argument("--further", action="store_true", help="other years and steps too")
+    parser.add_argument("--ranks", action="store_true", help="rank correlations too; slow")
     parser.add_argument("--write", type=Path, help="the page to write")
     options = parser.parse_args()
     tasks = [
-        (name, scheme, int(every), run, str(options.data), run == 0)
+        (name, scheme, int(every), run, str(options.data), options.ranks and run == 0)
         for run in range(options.runs)
         for name in options.datasets.split(",")
         for every in options.every.split(",")
