@@ -18,6 +18,7 @@ from unsum.panel import Panel
 from unsum.readings import Readings
 from unsum.recovering import recover
 from unsum.selection.choosing import score_candidates
+from unsum.selection.merging import sample_readings
 
 METHODS = [("even", Even()), ("denton", Denton()), ("panel", PanelModel(steps=10))]
 
@@ -144,6 +145,15 @@ def test_a_large_panel_is_judged_by_a_sample(panel, monkeypatch):
     recovery = recover(readings)
     assert recovery.method == "panel"
     assert recovery.expected_error > 0
+
+
+def test_a_large_panel_on_a_short_grid_is_judged_by_a_sample_too():
+    count = 20_000
+    readings = Readings.from_arrays(
+        np.repeat(np.arange(count), 4), np.tile([0, 3, 6, 9], count),
+        np.tile([3, 6, 9, 12], count), np.ones(4 * count), n_series=count, n_periods=12,
+    )  # fmt: skip
+    assert 10_000 < len(sample_readings(readings, 0)) <= 12_500
 
 
 def test_without_neighbours_auto_says_that_it_cannot_compare():

@@ -20,8 +20,8 @@ from unsum.readings import Readings
 SHARE = 0.5  # of the pairs that could be merged, of the series that could imitate others
 LEFT_OUT = 0.25  # of the series lose their first or their last reading
 FEWEST = 4  # imitating series that can tell anything
-ENOUGH = 8_000  # readings of the series that methods are judged by, on any grid
-MAX_WORK = 4_000_000_000  # more readings, as long as they times squared periods are not more
+ENOUGH, MAX_READINGS = 8_000, 50_000  # of the series that methods are judged by
+MAX_WORK = 4_000_000_000  # more than enough, as long as readings times squared periods are not more
 MAX_OF_LONG = 100_000  # the same on long grids, where a reading costs less
 
 
@@ -77,7 +77,7 @@ def sample_readings(readings: Readings, seed: int) -> np.ndarray:
     """
     counts = np.diff(readings.indptr)
     cost = int(np.sum(np.where(counts == readings.n_periods, 1, counts)))
-    most = max(ENOUGH, MAX_WORK // readings.n_periods**2)
+    most = int(np.clip(MAX_WORK // readings.n_periods**2, ENOUGH, MAX_READINGS))
     if readings.n_periods > MAX_PERIODS:
         most = MAX_OF_LONG
     if cost <= most:
