@@ -7,15 +7,16 @@ cover it, at most the readings that touch it.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import cast
 
 import numpy as np
 
-from unsum.methods.panel import PanelFit, PanelModel
+from unsum.engine import block_size
+from unsum.methods.panel import Learned, PanelModel
 from unsum.panel import sum_between
-from unsum.population.model import Population, average_diagonals
+from unsum.population.long import LongDoubtful
 from unsum.population.uncertainty import Asked, Doubtful
 from unsum.readings import Readings
 from unsum.selection.calibrating import Calibration, calibrate
@@ -54,7 +55,7 @@ class Asking:
 class Uncertainty:
     """How sure the recovery is: a population, the level of each series in it, what folds showed."""
 
-    doubtful: Doubtful
+    doubtful: Doubtful | LongDoubtful
     levels: np.ndarray
     calibration: Calibration
 
@@ -64,21 +65,19 @@ class Uncertainty:
 
     def forget(self) -> Uncertainty:
         """The same without anything of a single series."""
-        doubtful = replace(self.doubtful, population=self.doubtful.population.forget())
-        return replace(self, doubtful=doubtful, levels=self.levels[:0])
+        return replace(self, doubtful=self.doubtful.forget(), levels=self.levels[:0])
 
     def apply(self, readings: Readings, traits: Traits | None) -> Uncertainty:
         """The same for other series."""
-        population = self.doubtful.population.knowing(traits)
-        doubtful = replace(self.doubtful, population=population)
-        return replace(self, doubtful=doubtful, levels=population.levels(readings))
+        doubtful = self.doubtful.knowing(traits)
+        return replace(self, doubtful=doubtful, levels=doubtful.levels(readings))
 
     def variances(self, first: int, part: Readings, cuts: np.ndarray) -> np.ndarray:
         """Of sums between cuts of a part that begins at series `first`, over squared levels."""
         levels = self.levels[first : first + part.n_series]
         asked = Asked.between(cuts, part.n_series)
         doubt = self.doubtful.ask(part, levels, asked)
-        variances = self.calibration.variances(doubt, np.diff(part.indptr), asked)
+        variances = self.calibration.variances(doubt, asked)
         return variances.reshape(part.n_series, -1)
 
     def bound(
@@ -98,7 +97,7 @@ class Uncertainty:
         part = asking.part
         levels = self.levels[asking.first : asking.first + part.n_series]
         doubt = self.doubtful.ask(part, levels, asking.asked)
-        variance = self.calibration.variances(doubt, np.diff(part.indptr), asking.asked)
+        variance = self.calibration.variances(doubt, asking.asked)
         reach = self.calibration.reach_outside(interval) * np.sqrt(variance) * levels
         return _within(sums, reach, asking.least, asking.most)
 
@@ -109,20 +108,25 @@ class Uncertainty:
         unit = max(float(self.levels.max()), np.finfo(float).tiny)
         own, counts = np.zeros(len(sums)), np.zeros(len(sums))
         least, most = np.zeros(len(sums)), np.zeros(len(sums))
-        residues = np.zeros((len(sums), self.doubtful.population.n_periods))
+        together = np.zeros(len(sums))
+        residues = np.zeros((len(sums), len(self.doubtful.covariance_of_mean)))
         for each in asking:
             part, slot = each.part, each.slot
             levels = self.levels[each.first : each.first + part.n_series]
             doubt = self.doubtful.ask(
                 part, levels, each.asked, slot=slot, n_slots=len(sums), weights=levels / unit
             )
-            spread = self.calibration.spread(doubt.surprise, np.diff(part.indptr))
-            weights = np.repeat((levels / unit) ** 2 * spread, np.diff(each.asked.places))
-            own += np.bincount(slot, weights * doubt.variance, len(sums))
+            weights = np.repeat((levels / unit) ** 2, np.diff(each.asked.places))
+            variance = weights * self.calibration.own_variances(doubt, each.asked)
+            spread = np.repeat(self.calibration.spread(doubt), np.diff(each.asked.places))
+            common = self.doubtful.alike * weights * doubt.within * np.sqrt(spread)
+            own += np.bincount(slot, variance - common, len(sums))
+            together += np.bincount(slot, np.sqrt(common), len(sums))
             counts += np.bincount(slot, minlength=len(sums))
             residues += doubt.residues
             least += np.bincount(slot, each.least, len(sums))
             most += np.bincount(slot, each.most, len(sums))
+        own += together**2
         curves = residues @ self.doubtful.covariance_of_mean
         shared = self.calibration.shared * np.maximum(np.sum(curves * residues, axis=1), 0.0)
         deviation = unit * np.sqrt(self.calibration.ratio * own + shared)
@@ -137,52 +141,41 @@ class Uncertainty:
 
     def sources(self, first: int, part: Readings) -> np.ndarray:
         """The shares of the variance of each series that are its own, the panel's, and open."""
-        population = self.doubtful.population
-        levels = self.levels[first : first + part.n_series]
-        asked = Asked.between(np.arange(part.n_periods + 1), part.n_series)
-        curve = population.mean - population.mean.mean()
-        dateless = average_diagonals(population.covariance + np.outer(curve, curve))
-        flat = Population(np.full(len(curve), population.mean.mean()), dateless)
-        whole = float(np.trace(dateless))
-        left = []
-        for each in (flat, population):
-            known = Doubtful(each, np.zeros(dateless.shape))
-            variance = known.ask(part, levels, asked).variance
-            left.append(variance.reshape(part.n_series, -1).sum(axis=1) / max(whole, 1e-300))
-        own, open_ = 1 - np.minimum(left[0], 1.0), np.minimum(left[1], left[0])
-        return np.column_stack([own, 1 - own - open_, open_])
+        return self.doubtful.sources(part, self.levels[first : first + part.n_series])
 
-    def expected_error(self, readings: Readings, values: np.ndarray) -> float | None:
-        """The mean-normalised error over covered periods to expect of recovered values."""
-        useful = np.flatnonzero(self.levels > 0)
-        if len(useful) < FEWEST:
+    def expected_error(
+        self, readings: Readings, fill: Callable[[int, Readings], np.ndarray]
+    ) -> float | None:
+        """The mean-normalised error over covered periods to expect of values that `fill` gives."""
+        if np.count_nonzero(self.levels > 0) < FEWEST:
             return None
-        part, levels = readings.take(useful), self.levels[useful, None]
-        asked = Asked.between(np.arange(part.n_periods + 1), part.n_series)
-        doubt = self.doubtful.ask(part, self.levels[useful], asked)
-        spread = self.calibration.spread(doubt.surprise, np.diff(part.indptr))
-        variance = doubt.variance.reshape(part.n_series, -1) * spread[:, None]
-        variance *= self.calibration.ratio_alone
-        covered = part.covered()
-        scaled = np.where(covered, values[useful] / levels, 0.0)
-        size = np.maximum(scaled.sum(axis=1) / covered.sum(axis=1), 1e-12) ** 2
-        error = np.sum(np.where(covered, variance, 0.0), axis=1)
-        squares = np.sum(scaled**2, axis=1)
-        return float(np.sqrt(np.sum(error / size) / np.sum((squares + error) / size)))
+        whole, missed, first = 0.0, 0.0, 0
+        for part in readings.parts(block_size(readings.n_periods)):
+            levels = self.levels[first : first + part.n_series, None]
+            scaled = fill(first, part) / np.where(levels > 0, levels, 1.0)
+            asked = Asked.between(np.arange(part.n_periods + 1), part.n_series)
+            doubt = self.doubtful.ask(part, levels[:, 0], asked)
+            variance = self.calibration.own_variances(doubt, asked).reshape(part.n_series, -1)
+            variance *= self.calibration.ratio_alone
+            covered = part.covered() & (levels > 0)
+            scaled, variance = (np.where(covered, each, 0.0) for each in (scaled, variance))
+            count = np.maximum(covered.sum(axis=1), 1)
+            size = np.maximum(scaled.sum(axis=1) / count, 1e-12) ** 2
+            error = variance.sum(axis=1)
+            missed += float(np.sum(error / size))
+            whole += float(np.sum((np.sum(scaled**2, axis=1) + error) / size))
+            first += part.n_series
+        return float(np.sqrt(missed / whole))
 
 
-def assess(learned: PanelFit, trials: Sequence[Trial], panels: Sequence[Trial]) -> Uncertainty:
+def assess(learned: Learned, trials: Sequence[Trial], panels: Sequence[Trial]) -> Uncertainty:
     """How sure a recovery is, from a method's trials and those of the population beside it."""
-    calibration = calibrate(trials, [cast(PanelFit, trial.fit) for trial in panels])
-    if learned.sample is None:  # nothing but zeros, of which nothing is open
-        doubtful = Doubtful(learned.population, np.zeros(learned.population.covariance.shape))
-    else:
-        doubtful = Doubtful.learned_from(learned.sample, learned.population)
-    return Uncertainty(doubtful, learned.levels, calibration)
+    calibration = calibrate(trials, [cast(Learned, trial.fit) for trial in panels])
+    return Uncertainty(learned.doubtful(), learned.levels, calibration)
 
 
 def assess_panel(
-    readings: Readings, method: PanelModel, fit: PanelFit, threads: int | None = None
+    readings: Readings, method: PanelModel, fit: Learned, threads: int | None = None
 ) -> Uncertainty:
     """The same for the panel model on its own."""
     sample = readings.take(sample_readings(readings, method.seed))

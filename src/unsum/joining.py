@@ -130,10 +130,12 @@ def inform_fit(
     """The fit with what measures of the pupils tell, where the method can use it."""
     from unsum.methods.auto import AutoFit
     from unsum.methods.panel import PanelFit
+    from unsum.population.uncertainty import Doubtful
 
     if not isinstance(fit, PanelFit | AutoFit):
         return fit
-    return fit.inform(pupils, measures, None if uncertainty is None else uncertainty.doubtful)
+    doubtful = None if uncertainty is None else uncertainty.doubtful
+    return fit.inform(pupils, measures, doubtful if isinstance(doubtful, Doubtful) else None)
 
 
 def join(recovery: Recovery) -> Projected:

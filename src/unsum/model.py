@@ -65,7 +65,7 @@ class Model:
         """What the model knows about traits of series, if anything."""
         traits: Traits | None = getattr(self.fit, "traits", None)
         if traits is None and self.uncertainty is not None:
-            traits = self.uncertainty.doubtful.population.traits
+            traits = self.uncertainty.doubtful.traits
         return traits
 
     def apply(

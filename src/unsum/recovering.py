@@ -17,7 +17,7 @@ from unsum.linear import LinearReadings
 from unsum.measures import Measures
 from unsum.methods import Method, Progress, make_method
 from unsum.methods.nmf import NMF
-from unsum.methods.panel import MAX_PERIODS, PanelFit, PanelModel
+from unsum.methods.panel import MAX_PERIODS, PanelModel
 from unsum.reading import read_readings
 from unsum.readings import Readings
 from unsum.recovery import Recovery, require_interval, require_own_readings
@@ -173,12 +173,7 @@ def _require_series(readings: Readings) -> None:
 def _assess(readings: Readings, method: Method, fit: Any, threads: int | None) -> Any:
     from unsum.intervals import assess_panel
 
-    if readings.n_periods > MAX_PERIODS:
-        raise ParameterError(
-            f"intervals are given for up to {MAX_PERIODS} periods, these are "
-            f"{readings.n_periods}; use a coarser step."
-        )
-    if isinstance(method, PanelModel) and isinstance(fit, PanelFit):
+    if isinstance(method, PanelModel):
         return assess_panel(readings, method, fit, threads)
     why = f": {fit.why}" if getattr(fit, "why", None) else ", it has no model of what it misses"
     raise ParameterError(

@@ -310,7 +310,7 @@ class Recovery:
     def population(self) -> Population | None:
         """What was learned of all series, where the method has a population."""
         if self.uncertainty is not None:
-            return self.uncertainty.doubtful.population
+            return getattr(self.uncertainty.doubtful, "population", None)
         return getattr(self.fit, "population", None)
 
     def predict(self, backend: str | None = None) -> Any:

@@ -39,6 +39,7 @@ _HOMES = {
     "Findings": "unsum.findings",
     "Frequency": "unsum.calendar",
     "Informed": "unsum.population.informing",
+    "LongDoubtful": "unsum.population.long",
     "Measures": "unsum.measures",
     "Model": "unsum.model",
     "NMFARFit": "unsum.methods.nmf_ar",

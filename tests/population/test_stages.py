@@ -3,7 +3,6 @@
 import numpy as np
 import pytest
 
-import unsum
 from tests.problems import random_readings
 from unsum.aggregation import AtRandom, Periodic, aggregate
 from unsum.errors import ParameterError
@@ -80,17 +79,32 @@ def test_a_window_has_own_readings_and_the_blocks_they_leave_free():
     )  # fmt: skip
     stages = Stages(48, 8, 24)
     blocks = np.arange(12.0).reshape(2, 6)
-    seen, own = stages.look(readings, blocks, 0)
-    assert own.tolist() == [3, 0]
-    first = slice(seen.indptr[0], seen.indptr[1])
-    assert seen.start[first].tolist() == [0, 4, 13, 16]
-    assert seen.stop[first].tolist() == [4, 8, 15, 24]
-    assert seen.total[first].tolist() == [1.0, 2.0, 3.0, 2.0]
-    second = slice(seen.indptr[1], seen.indptr[2])
-    assert seen.total[second].tolist() == [6.0, 7.0, 8.0]
-    later, own = stages.look(readings, blocks, 24)
-    assert own.tolist() == [0, 0]
-    assert later.total.tolist() == [3.0, 4.0, 5.0, 9.0, 10.0, 11.0]
+    places, seen = stages.look(readings, blocks, 0)
+    assert places.tolist() == [0, 1]
+    assert intervals(seen, 0) == [(0, 4, 1.0), (4, 8, 2.0), (13, 15, 3.0), (16, 24, 2.0)]
+    assert intervals(seen, 1) == [(0, 8, 6.0), (8, 16, 7.0), (16, 24, 8.0)]
+    _, later = stages.look(readings, blocks, 24)
+    assert intervals(later, 0) == [(0, 16, 4.0), (16, 24, 5.0)]  # longer than a block, but within
+    assert intervals(later, 1) == [(0, 8, 9.0), (8, 16, 10.0), (16, 24, 11.0)]
+
+
+def test_a_window_sees_its_margins():
+    readings = Readings.from_arrays(
+        [0, 0, 0], [0, 20, 28], [6, 28, 40], [1.0, 2.0, 3.0], n_series=1, n_periods=48
+    )
+    stages = Stages(48, 8, 16, 8)
+    assert stages.span == 32
+    blocks = np.arange(6.0)[None]
+    first, middle, last = (stages.look(readings, blocks, begin)[1] for begin in stages.begins)
+    assert intervals(first, 0) == [(8, 14, 1.0), (16, 24, 1.0), (24, 32, 2.0)]
+    assert intervals(middle, 0) == [(0, 8, 1.0), (12, 20, 2.0), (20, 32, 3.0)]
+    assert intervals(last, 0) == [(4, 16, 3.0), (16, 24, 5.0)]
+
+
+def intervals(readings, n):
+    own = slice(readings.indptr[n], readings.indptr[n + 1])
+    columns = (readings.start[own], readings.stop[own], readings.total[own])
+    return list(zip(*(column.tolist() for column in columns), strict=True))
 
 
 @pytest.mark.parametrize("length", [DAY, 30 * DAY])
@@ -112,16 +126,15 @@ def test_finely_read_series_teach_the_day_to_the_others(length):
     assert np.array_equal(np.concatenate(first), recovery.values)
 
 
-def test_auto_chooses_on_long_grids_too(tmp_path):
+def test_readings_that_are_longer_than_blocks_are_seen_too():
     values = days_of_series()
-    readings = mixed_readings(values, np.arange(40) % 4 == 0, 10 * DAY)
-    recovery = recover(readings)
-    assert recovery.method == "panel"
-    assert recovery.expected_error is None
-    with pytest.raises(ParameterError, match="intervals are given for up to 2000 periods"):
-        recover(readings, interval=0.9)
-    recovery.save(tmp_path / "long.unsum")
-    assert np.array_equal(unsum.load(tmp_path / "long.unsum").values, recovery.values)
+    readings = aggregate(Panel.from_values(values), AtRandom(3 * DAY // 2))
+    covered = readings.covered()
+    gaps = [
+        np.linalg.norm((each.values - values)[covered])
+        for each in (recover(readings, "panel", season=DAY), recover(readings, "even"))
+    ]
+    assert gaps[0] < 0.75 * gaps[1]
 
 
 @pytest.mark.parametrize("scheme", [AtRandom(40), Periodic(7), Periodic(500)])

@@ -279,15 +279,13 @@ def _tell_each(intake: Any, path: Path, screen: Any) -> dict[str, float]:
     from unsum.errors import ParameterError
     from unsum.intervals import FEWEST
     from unsum.methods.auto import Auto
-    from unsum.methods.panel import MAX_PERIODS
     from unsum.recovering import recover
     from unsum.tables.write import write_table
 
-    if intake.usable.n_series < FEWEST or intake.usable.n_periods > MAX_PERIODS:
+    if intake.usable.n_series < FEWEST:
         raise ParameterError(
-            f"--each needs {FEWEST} series or more, to learn how they differ, and at most "
-            f"{MAX_PERIODS:,} periods; these are {intake.usable.n_series:,} series over "
-            f"{intake.usable.n_periods:,} periods."
+            f"--each needs {FEWEST} series or more, to learn how they differ; these are "
+            f"{intake.usable.n_series:,}."
         )
     announce_compilation("auto", screen.say)
     with screen.watch("trying methods", Auto().max_iter) as step:

@@ -43,42 +43,38 @@ def _nearest(period, block):
 
 @njit(cache=True, nogil=True)
 def window_readings(
-    indptr, start, stop, total, blocks, block, begin, window, counts, own, first, last, sums
+    indptr, start, stop, total, blocks, block, begin, window, counts, first, last, sums
 ):  # fmt: skip
-    """The readings of a window: a series' own that lie within it and are not longer than a block,
-    and the totals of the blocks that these leave free.
+    """The readings of a window: a series' own that lie within it, and the totals of the blocks that
+    these leave free.
 
-    `blocks` (n_series, n_blocks) are those totals. `counts` receives how many readings each series
-    has, `own` how many of them are its own.
+    `blocks` (n_series, n_blocks) are those totals; a window may reach beyond the first and the last
+    of them. `counts` receives how many readings each series has.
     """
     n_blocks = blocks.shape[1]
+    end = min(begin + window, n_blocks * block)
     made = 0
     for n in range(len(indptr) - 1):
-        before, mine = made, 0
+        before = made
         d = indptr[n] + np.searchsorted(start[indptr[n] : indptr[n + 1]], begin)
-        k = begin // block
-        end = min(begin + window, n_blocks * block)
+        k = max(begin // block, 0)
         while k * block < end:
             low, high = k * block, (k + 1) * block
             used = False
             while d < indptr[n + 1] and start[d] < high:
-                if stop[d] - start[d] <= block and start[d] >= begin and stop[d] <= end:
-                    first[made], last[made], sums[made] = (
-                        start[d] - begin,
-                        stop[d] - begin,
-                        total[d],
-                    )
+                if stop[d] <= end:
+                    first[made], last[made] = start[d] - begin, stop[d] - begin
+                    sums[made] = total[d]
                     made += 1
-                    mine += 1
                     used = True
-                    low = max(low, stop[d])
+                    low = stop[d]
                 d += 1
-            if not used and low == k * block:
+            if not used:
                 first[made], last[made] = k * block - begin, high - begin
                 sums[made] = blocks[n, k]
                 made += 1
             k += 1
             while k * block < low:  # the last reading reaches into the next block
                 k += 1
-        counts[n], own[n] = made - before, mine
+        counts[n] = made - before
     return made

@@ -16,7 +16,7 @@ from unsum.methods.denton import Denton
 from unsum.methods.even import Even
 from unsum.methods.panel import MAX_PERIODS, PanelFit, PanelModel, refuse_sides, require_doubt
 from unsum.population.learn import STEPS
-from unsum.population.stages import MAX_BLOCKS, MAX_WINDOW
+from unsum.population.stages import MAX_BLOCKS, MAX_SPAN
 from unsum.readings import Readings
 from unsum.selection.merging import NothingToMergeError, sample_readings
 from unsum.traits import Traits
@@ -97,14 +97,10 @@ class Auto(Settings):
             why += f", and shrinks more: {scores}"
         table = [each.to_dict() | {"chosen": each is best} for each in candidates]
         panels = [each for each in candidates if isinstance(each.method, PanelModel)]
-        if not panels or readings.n_periods > MAX_PERIODS:
-            method = best.method
-            if isinstance(method, PanelModel):
-                method = method.with_steps(STEPS)
-            return AutoFit(method.fit(readings, threads), method.name, why, table)
+        if not panels:
+            return AutoFit(best.method.fit(readings, threads), best.method.name, why, table)
         panel = best if isinstance(best.method, PanelModel) else panels[0]
         learned = cast(PanelModel, panel.method).with_steps(STEPS).fit(readings, threads)
-        assert isinstance(learned, PanelFit)
         fit = learned if best is panel else best.method.fit(readings, threads)
         pair = [best] if best is panel else [best, panel]
         again = score_candidates(
@@ -117,8 +113,8 @@ class Auto(Settings):
         )
         some = self._some(readings)
         judged = readings.take(some)
-        values = Recovery(judged, best.method.name, why, {}, fit.take(some), threads).values
-        error = uncertainty.take(some).expected_error(judged, values)
+        fill = Recovery(judged, best.method.name, why, {}, fit.take(some), threads).values_of
+        error = uncertainty.take(some).expected_error(judged, fill)
         return AutoFit(fit, best.method.name, why, table, error, uncertainty)
 
     def _some(self, readings: Readings) -> np.ndarray:
@@ -142,7 +138,7 @@ class Auto(Settings):
         self, n_periods: int, given: Any = None, week: Indicators | None = None
     ) -> list[tuple[str, Method]]:
         methods: list[tuple[str, Method]] = [("even", Even()), ("denton", Denton())]
-        if n_periods > MAX_BLOCKS * MAX_WINDOW:
+        if n_periods > MAX_BLOCKS * MAX_SPAN:
             return methods
         if n_periods > MAX_PERIODS:
             model = PanelModel(steps=TRIAL_STEPS, seed=self.seed)

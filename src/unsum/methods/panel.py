@@ -7,15 +7,16 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from unsum.draws import sample_series
+from unsum.draws import sample_within
 from unsum.errors import ParameterError, require_count
 from unsum.indicators import Indicators, make_indicators
 from unsum.measures import Measures
 from unsum.methods import Progress, Settings
 from unsum.population.informing import Informed, inform
 from unsum.population.learn import SHRINKAGE, STEPS, learn_population
+from unsum.population.long import LongDoubtful
 from unsum.population.model import Population
-from unsum.population.stages import Stages, learn_windows
+from unsum.population.stages import Stages, learn_windows, recover_blocks
 from unsum.population.uncertainty import Doubtful
 from unsum.readings import Readings
 from unsum.traits import Traits, make_traits
@@ -88,9 +89,7 @@ class PanelModel(Settings):
             reason = "all readings are zero, there is nothing to learn"
             return PanelFit(nobody, np.zeros(readings.n_series), history, reason)
         places = np.flatnonzero(useful)
-        most = max(1, MAX_VALUES // n_periods)
-        if len(places) > most:
-            places = places[sample_series(readings.names.take(places), most, self.seed)]
+        places = sample_within(readings, places, n_periods / MAX_VALUES, self.seed)
         sample = readings.take(places)
         learned = learn_population(
             sample, shrinkage=self.shrinkage, steps=self.steps,
@@ -114,12 +113,12 @@ class PanelModel(Settings):
         model = replace(self, season=7 if season > 1 and stages.block == season else 1)
         blocks = model._fit_at_once(by_blocks, threads)
         if not np.any(readings.total > 0):
-            return StagedFit(stages, blocks, [], blocks.stop_reason)
+            return StagedFit(stages, blocks, [], 0.0, blocks.stop_reason)
 
         def fill_blocks(places: np.ndarray) -> np.ndarray:
-            return fill_exactly(blocks.take(places), 0, by_blocks.take(places))
+            return recover_blocks(blocks.population, by_blocks.take(places), blocks.levels[places])
 
-        windows = learn_windows(
+        windows, alike = learn_windows(
             readings, stages, fill_blocks, shrinkage=self.shrinkage,
             season=season if stages.window > season else 1, seed=self.seed, threads=threads,
         )  # fmt: skip
@@ -127,7 +126,7 @@ class PanelModel(Settings):
             f"{blocks.stop_reason}, by blocks of {stages.block} periods; {len(windows)} "
             f"populations of windows of {stages.window}"
         )
-        return StagedFit(stages, blocks, windows, reason)
+        return StagedFit(stages, blocks, windows, alike, reason)
 
     def _indicators(self, readings: Readings) -> Indicators | None:
         if self.indicators is None:
@@ -167,22 +166,15 @@ class PanelFit:
         return replace(self, informed=inform(readings, measures, doubtful, self.levels, values))
 
     def fill(self, first: int, part: Readings, values: np.ndarray) -> None:
-        from unsum.kernels.gaussian import condition_rows
-        from unsum.kernels.totals import sum_readings
+        own = slice(first, first + part.n_series)
+        more = None if self.informed is None else self.informed.shifts(first, part.n_series)
+        self.population.condition(part, self.levels[own], values, more)
 
-        level = self.levels[first : first + part.n_series]
-        population = self.population
-        total, shifts = population.scale(part, level), population.shift(part.names)
-        if self.informed is not None:
-            more = self.informed.shifts(first, part.n_series)
-            total -= sum_readings(part.indptr, part.start, part.stop, more)
-            shifts = shifts + more
-        condition_rows(
-            part.indptr, part.start, part.stop, total, population.noises(part), *population.sums,
-            values,
-        )  # fmt: skip
-        values += shifts
-        values *= level[:, None]
+    def doubtful(self) -> Doubtful:
+        """How sure the population is of itself; needs what it was learned from."""
+        if self.sample is None:  # nothing but zeros, of which nothing is open
+            return Doubtful(self.population, np.zeros(self.population.covariance.shape))
+        return Doubtful.learned_from(self.sample, self.population)
 
     @property
     def traits(self) -> Traits | None:
@@ -206,6 +198,7 @@ class StagedFit:
     stages: Stages
     blocks: PanelFit
     windows: list[Population]
+    alike: float  # the share of what windows leave open that series have in common
     stop_reason: str
 
     profiles: ClassVar[None] = None
@@ -215,30 +208,31 @@ class StagedFit:
     def history(self) -> dict[str, np.ndarray]:
         return self.blocks.history
 
-    def fill(self, first: int, part: Readings, values: np.ndarray) -> None:
-        from unsum.kernels.gaussian import condition_rows
+    @property
+    def levels(self) -> np.ndarray:
+        return self.blocks.levels
 
+    @property
+    def sample(self) -> Readings | None:
+        return self.blocks.sample
+
+    def fill(self, first: int, part: Readings, values: np.ndarray) -> None:
         stages = self.stages
-        blocks = fill_exactly(self.blocks, first, stages.coarsen(part))
-        groups = np.array_split(stages.begins, max(1, len(self.windows)))
-        for population, begins in zip(self.windows, groups, strict=False):
-            for begin in begins:
-                seen, _ = stages.look(part, blocks, int(begin))
-                own = np.diff(seen.indptr) > 0
-                level = np.zeros(part.n_series)
-                usable = seen.take(np.flatnonzero(own))
-                level[own] = population.levels(usable)
-                found = np.empty((usable.n_series, stages.window))
-                condition_rows(
-                    usable.indptr, usable.start, usable.stop,
-                    population.scale(usable, level[own]), population.noises(usable),
-                    *population.sums, found,
-                )  # fmt: skip
-                end = min(int(begin) + stages.window, part.n_periods)
-                values[:, begin:end] = 0.0
-                values[own, begin:end] = (found * level[own, None])[:, : end - int(begin)]
+        values[:] = 0.0
         if not self.windows:
-            values[:] = 0.0
+            return
+        levels = self.levels[first : first + part.n_series]
+        blocks = recover_blocks(self.blocks.population, stages.coarsen(part), levels)
+        for begin, population in stages.populations(self.windows):
+            places, seen = stages.look(part, blocks, begin)
+            found = np.empty((len(places), stages.span))
+            population.condition(seen, population.levels(seen), found)
+            end = min(begin + stages.window, part.n_periods)
+            values[places, begin:end] = found[:, stages.margin :][:, : end - begin]
+
+    def doubtful(self) -> LongDoubtful:
+        """How sure the populations are of themselves."""
+        return LongDoubtful(self.stages, self.blocks.doubtful(), self.windows, self.alike)
 
     def take(self, series: np.ndarray) -> StagedFit:
         return replace(self, blocks=self.blocks.take(series))
@@ -249,6 +243,9 @@ class StagedFit:
     def apply(self, readings: Readings, traits: Traits | None, threads: int | None) -> StagedFit:
         blocks = self.blocks.apply(self.stages.coarsen(readings), traits, threads)
         return replace(self, blocks=blocks)
+
+
+Learned = PanelFit | StagedFit  # what the panel model fits
 
 
 def require_doubt(doubt: float | None) -> None:
@@ -263,13 +260,3 @@ def refuse_sides(readings: Readings, indicators: Any, traits: Any) -> None:
             f"indicators and traits work up to {MAX_PERIODS} periods, these are "
             f"{readings.n_periods}; use a coarser step."
         )
-
-
-def fill_exactly(fit: PanelFit, first: int, part: Readings) -> np.ndarray:
-    """Conditional means that are nonnegative and meet their readings."""
-    from unsum.kernels.totals import meet_totals
-
-    values = np.empty((part.n_series, part.n_periods))
-    fit.fill(first, part, values)
-    meet_totals(*part.arrays, part.active, values)
-    return values

@@ -100,6 +100,30 @@ class Population:
         scaled: np.ndarray = readings.total / np.repeat(usable, np.diff(readings.indptr))
         return scaled - self.shift_sums(readings)
 
+    def condition(
+        self,
+        part: Readings,
+        levels: np.ndarray,
+        values: np.ndarray,
+        more: np.ndarray | None = None,
+    ) -> None:
+        """Write the means of series given their readings into the rows of `values`.
+
+        `more` shifts the means of series before that, in units of their levels.
+        """
+        from unsum.kernels.gaussian import condition_rows
+        from unsum.kernels.totals import sum_readings
+
+        total, shifts = self.scale(part, levels), self.shift(part.names)
+        if more is not None:
+            total -= sum_readings(part.indptr, part.start, part.stop, more)
+            shifts = shifts + more
+        condition_rows(
+            part.indptr, part.start, part.stop, total, self.noises(part), *self.sums, values
+        )
+        values += shifts
+        values *= levels[:, None]
+
     def forget(self) -> Population:
         """The same without the traits of any series."""
         if self.traits is None:

@@ -8,7 +8,7 @@ teach the shape of a day to the others.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -21,11 +21,13 @@ from unsum.population.model import Population
 from unsum.readings import Readings
 
 MAX_BLOCKS = 1000
-MAX_WINDOW = 700
+MAX_SPAN = 700  # periods of a window with its margins
+MARGIN = 5  # blocks, at most, that are seen beyond both ends of a window
 MAX_GROUPS = 6  # parts of the range with a population of their own
 MAX_FINE, MAX_OTHERS = 200, 100  # series that the windows are learned from
 MAX_DRAWS = 800  # windows of series that a population is learned from
 STEPS = 10
+ALIKE, USUAL = 0.02, 1.0  # the same where no two series are fully read, and windows it is worth
 
 
 @dataclass(frozen=True)
@@ -35,23 +37,31 @@ class Stages:
     n_periods: int
     block: int
     window: int
+    margin: int = 0  # what is seen beyond both ends of a window
 
     @classmethod
     def choose(cls, n_periods: int, season: int) -> Stages:
         """Blocks are seasons, where there is one, or what leaves a thousand of them."""
-        if n_periods > MAX_BLOCKS * MAX_WINDOW:
+        if n_periods > MAX_BLOCKS * MAX_SPAN:
             raise ParameterError(
-                f"method 'panel' handles up to {MAX_BLOCKS * MAX_WINDOW:,} periods, these are "
+                f"method 'panel' handles up to {MAX_BLOCKS * MAX_SPAN:,} periods, these are "
                 f"{n_periods:,}; use a coarser step, or another method."
             )
         block = max(1, season)
         if -(-n_periods // block) > MAX_BLOCKS:
             block *= -(-n_periods // (block * MAX_BLOCKS))
-        return cls(n_periods, block, block * max(1, min(7, MAX_WINDOW // block)))
+        count = max(1, min(7, MAX_SPAN // block))
+        margin = min(MARGIN, (MAX_SPAN // block - count) // 2)
+        return cls(n_periods, block, block * count, block * max(0, margin))
 
     @property
     def n_blocks(self) -> int:
         return -(-self.n_periods // self.block)
+
+    @property
+    def span(self) -> int:
+        """The periods that are seen with a window."""
+        return self.window + 2 * self.margin
 
     @property
     def begins(self) -> np.ndarray:
@@ -79,24 +89,41 @@ class Stages:
             counts[none] = 1
         return _readings(readings.names, self.n_blocks, counts, first, last, sums)
 
+    def populations(self, windows: Sequence[Population]) -> Iterator[tuple[int, Population]]:
+        """Where each window begins, and the population of its part of the range."""
+        for population, begins in zip(
+            windows, np.array_split(self.begins, len(windows)), strict=True
+        ):
+            for begin in begins:
+                yield int(begin), population
+
     def look(
         self, readings: Readings, blocks: np.ndarray, begin: int
-    ) -> tuple[Readings, np.ndarray]:
-        """The readings of a window, and how many of each series are its own."""
+    ) -> tuple[np.ndarray, Readings]:
+        """The places of the series that have readings in a window, with its margins, and these."""
         from unsum.kernels.blocks import window_readings
 
-        counts, own = (np.empty(readings.n_series, np.int64) for _ in range(2))
-        most = readings.n_readings + readings.n_series * (self.window // self.block)
+        counts = np.empty(readings.n_series, np.int64)
+        most = readings.n_readings + readings.n_series * (self.span // self.block)
         first, last = (np.empty(most, np.int64) for _ in range(2))
         sums = np.empty(most)
         made = window_readings(
-            *readings.arrays, blocks, self.block, begin, self.window, counts, own, first, last,
-            sums,
+            *readings.arrays, blocks, self.block, begin - self.margin, self.span, counts, first,
+            last, sums,
         )  # fmt: skip
-        seen = _readings(
-            readings.names, self.window, counts, first[:made], last[:made], sums[:made]
-        )
-        return seen, own
+        seen = _readings(readings.names, self.span, counts, first[:made], last[:made], sums[:made])
+        places = np.flatnonzero(counts)
+        return places, seen.take(places)
+
+
+def recover_blocks(population: Population, blocks: Readings, levels: np.ndarray) -> np.ndarray:
+    """Means of series by blocks, nonnegative, that meet their readings."""
+    from unsum.kernels.totals import meet_totals
+
+    values = np.empty((blocks.n_series, blocks.n_periods))
+    population.condition(blocks, levels, values)
+    meet_totals(*blocks.arrays, blocks.active, values)
+    return values
 
 
 def learn_windows(
@@ -108,26 +135,66 @@ def learn_windows(
     season: int,
     seed: int,
     threads: int | None,
-) -> list[Population]:
-    """A population of windows for each part of the range; `fill_blocks` gives blocks of series."""
+) -> tuple[list[Population], float]:
+    """A population of windows for each part of the range; `fill_blocks` gives blocks of series.
+
+    Also the share of what windows leave open that series have in common at the same dates.
+    """
     places = _teachers(readings, stages, seed)
     sample = readings.take(places)
     blocks = fill_blocks(places)
     begins = stages.begins
     n_groups = min(MAX_GROUPS, len(begins))
-    populations = []
+    populations, likeness = [], Likeness(stages)
     for group in np.array_split(np.arange(len(begins)), n_groups):
         most = max(1, MAX_DRAWS // sample.n_series)
         chosen = group[np.unique(np.linspace(0, len(group) - 1, most).astype(int))]
-        seen = _join([stages.look(sample, blocks, int(begins[k]))[0] for k in chosen])
+        windows = [stages.look(sample, blocks, int(begins[k]))[1] for k in chosen]
+        seen = _join(windows)
         if not seen.n_series:  # nothing was used there; then at any time
-            seen = _join([stages.look(sample, blocks, int(k))[0] for k in begins])
+            seen = _join([stages.look(sample, blocks, int(k))[1] for k in begins])
             seen = seen[:MAX_DRAWS]
         learned = learn_population(
             seen, shrinkage=shrinkage, steps=STEPS, season=season, seed=seed, threads=threads
         )
         populations.append(learned.population)
-    return populations
+        likeness.learn(learned.population, windows)
+    return populations, likeness.share
+
+
+class Likeness:
+    """Whether series miss what their blocks say of a window together, where they are fully read."""
+
+    def __init__(self, stages: Stages) -> None:
+        self.block = stages.block
+        self.together, self.whole = 0.0, 0.0
+
+    @property
+    def share(self) -> float:
+        found = (self.together + USUAL * ALIKE) / (self.whole + USUAL)
+        return float(np.clip(found, 0.0, 1.0))
+
+    def learn(self, population: Population, windows: Sequence[Readings]) -> None:
+        """From pairs of series in windows at the same dates."""
+        n = population.n_periods
+        edges = np.arange(0, n + 1, self.block)
+        sums = population.row_sums[edges[1:]] - population.row_sums[edges[:-1]]
+        inner = np.add.reduceat(sums, edges[:-1], axis=1)
+        inner += population.noise * self.block * np.eye(len(inner))
+        response = np.linalg.solve(inner, sums)
+        for window in windows:
+            known = window.take(np.flatnonzero(np.diff(window.indptr) == n))
+            if known.n_series < 2:
+                continue
+            values = population.scale(known, population.levels(known)).reshape(-1, n)
+            gaps = values - population.mean
+            gaps -= np.add.reduceat(gaps, edges[:-1], axis=1) @ response
+            size = np.sqrt(np.mean(gaps**2, axis=1, keepdims=True))
+            gaps = np.divide(gaps, size, out=gaps, where=size > 0)
+            count = len(gaps)
+            shared = np.mean(gaps.sum(axis=0) ** 2) - count
+            self.together += shared / (count * (count - 1))
+            self.whole += 1.0
 
 
 def _teachers(readings: Readings, stages: Stages, seed: int) -> np.ndarray:

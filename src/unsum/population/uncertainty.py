@@ -8,13 +8,16 @@ the same open question for everyone. So the variance of a sum over series has tw
 from __future__ import annotations
 
 import itertools
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import ClassVar
 
 import numpy as np
 
 from unsum.population.model import Population, average_diagonals
 from unsum.readings import Readings
+from unsum.traits import Traits
 
 MOBILITY_STEPS = 3
 
@@ -62,13 +65,24 @@ class Doubt:
     """What is open about sums, in scaled units.
 
     `variance` is that of a series on its own, `shared` what comes from the mean of the population.
+    `surprise` is how far the readings of each series, `counts` of them, are from what is usual.
     `residues` are the curves that a wrong mean would be multiplied with, one for each slot.
+    On long grids `within` is the part of `variance` that windows leave open given blocks.
     """
 
     variance: np.ndarray
     shared: np.ndarray
     surprise: np.ndarray
+    counts: np.ndarray
     residues: np.ndarray
+    within: np.ndarray
+
+    @classmethod
+    def join(cls, parts: Sequence[Doubt], residues: np.ndarray) -> Doubt:
+        """Parts of series, one after the other, with the residues of all."""
+        names = ("variance", "shared", "surprise", "counts", "within")
+        joined = {name: np.concatenate([getattr(part, name) for part in parts]) for name in names}
+        return cls(residues=residues, **joined)
 
 
 @dataclass(frozen=True)
@@ -77,6 +91,8 @@ class Doubtful:
 
     population: Population
     covariance_of_mean: np.ndarray
+
+    alike: ClassVar[float] = 0.0  # there is nothing within
 
     @classmethod
     def learned_from(cls, sample: Readings, population: Population) -> Doubtful:
@@ -102,6 +118,21 @@ class Doubtful:
             posterior = np.linalg.solve(np.eye(n) + prior @ precision, prior)
             posterior = (posterior + posterior.T) / 2
         return cls(population, posterior)
+
+    @property
+    def traits(self) -> Traits | None:
+        return self.population.traits
+
+    def forget(self) -> Doubtful:
+        """The same without the traits of any series."""
+        return replace(self, population=self.population.forget())
+
+    def knowing(self, traits: Traits | None) -> Doubtful:
+        """The same with the traits of other series."""
+        return replace(self, population=self.population.knowing(traits))
+
+    def levels(self, readings: Readings) -> np.ndarray:
+        return self.population.levels(readings)
 
     @cached_property
     def sums(self) -> np.ndarray:
@@ -134,7 +165,26 @@ class Doubtful:
             np.ones(part.n_series) if weights is None else weights, variance, shared, surprise,
             residues,
         )  # fmt: skip
-        return Doubt(variance, shared, surprise, np.cumsum(residues, axis=1)[:, :-1])
+        return Doubt(
+            variance, shared, surprise, np.diff(part.indptr), np.cumsum(residues, axis=1)[:, :-1],
+            np.zeros(len(asked)),
+        )  # fmt: skip
+
+    def sources(self, part: Readings, levels: np.ndarray) -> np.ndarray:
+        """The shares of the variance of each series that are its own, the panel's, and open."""
+        population = self.population
+        asked = Asked.between(np.arange(part.n_periods + 1), part.n_series)
+        curve = population.mean - population.mean.mean()
+        dateless = average_diagonals(population.covariance + np.outer(curve, curve))
+        flat = Population(np.full(len(curve), population.mean.mean()), dateless)
+        whole = float(np.trace(dateless))
+        left = []
+        for each in (flat, population):
+            known = Doubtful(each, np.zeros(dateless.shape))
+            variance = known.ask(part, levels, asked).variance
+            left.append(variance.reshape(part.n_series, -1).sum(axis=1) / max(whole, 1e-300))
+        own, open_ = 1 - np.minimum(left[0], 1.0), np.minimum(left[1], left[0])
+        return np.column_stack([own, 1 - own - open_, open_])
 
 
 def _mobility(

@@ -8,11 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from typing import cast
 
 import numpy as np
 
-from unsum.methods.panel import PanelFit
+from unsum.methods.panel import Learned
+from unsum.population.long import LongDoubtful
 from unsum.population.uncertainty import Asked, Doubt, Doubtful
 from unsum.readings import Readings
 from unsum.selection.choosing import Trial
@@ -36,16 +36,24 @@ class Calibration:
     misses: np.ndarray = field(default_factory=lambda: LEVELS)  # at LEVELS, error over deviation
     misses_outside: np.ndarray = field(default_factory=lambda: LEVELS)  # where nothing is read
 
-    def spread(self, surprise: np.ndarray, counts: np.ndarray) -> np.ndarray:
+    def spread(self, doubt: Doubt) -> np.ndarray:
         """How much wilder than usual each series is, as a factor of its variances."""
-        spread: np.ndarray = (self.trust + surprise) / (self.trust + counts)
+        spread: np.ndarray = (self.trust + doubt.surprise) / (self.trust + doubt.counts)
         return spread
 
-    def variances(self, doubt: Doubt, counts: np.ndarray, asked: Asked) -> np.ndarray:
+    def variances(self, doubt: Doubt, asked: Asked) -> np.ndarray:
         """The variance of every sum that was asked for, before `ratio`."""
-        spread = np.repeat(self.spread(doubt.surprise, counts), np.diff(asked.places))
-        variances: np.ndarray = doubt.variance * spread + self.shared * doubt.shared
+        variances: np.ndarray = self.own_variances(doubt, asked) + self.shared * doubt.shared
         return variances
+
+    def own_variances(self, doubt: Doubt, asked: Asked) -> np.ndarray:
+        """The same without what series share.
+
+        Windows follow the level of their series, so that wild ones are less so within.
+        """
+        spread = np.repeat(self.spread(doubt), np.diff(asked.places))
+        own: np.ndarray = (doubt.variance - doubt.within) * spread + doubt.within * np.sqrt(spread)
+        return own
 
     def reach(self, interval: float) -> float:
         """How many standard deviations an interval reaches to each side, where readings cover."""
@@ -60,7 +68,7 @@ class Calibration:
 class Evidence:
     """What a fold knows: how sure the population was of its sums, and by how much they missed."""
 
-    doubtful: Doubtful
+    doubtful: Doubtful | LongDoubtful
     readings: Readings
     levels: np.ndarray
     asked: Asked
@@ -71,13 +79,8 @@ class Evidence:
     outside: Doubt
     gaps_outside: np.ndarray
 
-    @property
-    def counts(self) -> np.ndarray:
-        """The readings of each series."""
-        return np.diff(self.readings.indptr)
 
-
-def calibrate(trials: Sequence[Trial], fits: Sequence[PanelFit]) -> Calibration:
+def calibrate(trials: Sequence[Trial], fits: Sequence[Learned]) -> Calibration:
     """From what a method recovered on each fold, and the population learned there."""
     evidence = [
         _gather(trial, fit)
@@ -91,13 +94,12 @@ def calibrate(trials: Sequence[Trial], fits: Sequence[PanelFit]) -> Calibration:
     found = replace(found, shared=_shared(evidence, found))
     squares, expected, alone, misses, outside = 0.0, 0.0, 0.0, [], []
     for each in evidence:
-        variance = found.variances(each.within, each.counts, each.asked)
+        variance = found.variances(each.within, each.asked)
         squares += float(np.sum(each.gaps**2 * each.weight))
         expected += float(np.sum(variance * each.weight))
-        own = variance - found.shared * each.within.shared
-        alone += float(np.sum(own * each.weight))
+        alone += float(np.sum(found.own_variances(each.within, each.asked) * each.weight))
         misses.append(np.abs(each.gaps) / np.sqrt(np.maximum(variance, 1e-300)))
-        variance = found.variances(each.outside, each.counts, each.asked_outside)
+        variance = found.variances(each.outside, each.asked_outside)
         outside.append(np.abs(each.gaps_outside) / np.sqrt(np.maximum(variance, 1e-300)))
     share = USUAL / sum(len(each) for each in misses)
     ratio = _ratio(squares, expected, share)
@@ -123,9 +125,9 @@ def _quantiles(misses: Sequence[np.ndarray], scale: float, usual: int) -> np.nda
     return np.asarray(np.quantile(np.concatenate([*misses, gaussian]), LEVELS))
 
 
-def _gather(trial: Trial, fit: PanelFit) -> Evidence:
+def _gather(trial: Trial, fit: Learned) -> Evidence:
     fold, readings = trial.merged, trial.merged.readings
-    doubtful = Doubtful.learned_from(cast(Readings, fit.sample), fit.population)
+    doubtful = fit.doubtful()
     level = np.where(fit.levels > 0, fit.levels, 1.0)
     hidden, ends = (
         each.keep((fit.levels > 0)[each.series_of_readings()])
@@ -153,7 +155,7 @@ def _likely_trust(evidence: Sequence[Evidence]) -> float:
 
     merged = [np.diff(each.asked.places) > 0 for each in evidence]
     surprise = np.concatenate([e.within.surprise[m] for e, m in zip(evidence, merged, strict=True)])
-    counts = np.concatenate([e.counts[m] for e, m in zip(evidence, merged, strict=True)])
+    counts = np.concatenate([e.within.counts[m] for e, m in zip(evidence, merged, strict=True)])
 
     def likelihood(trust: float) -> float:
         half = (trust + counts) / 2
@@ -176,7 +178,7 @@ def _shared(evidence: Sequence[Evidence], found: Calibration) -> float:
         doubt = each.doubtful.ask(
             each.readings, each.levels, asked, slot=np.arange(len(asked)), n_slots=len(asked)
         )
-        spread = found.spread(doubt.surprise, each.counts)
+        spread = found.spread(doubt)
         root = np.sqrt(np.repeat(spread, np.diff(asked.places)))
         residues, gaps = doubt.residues / root[:, None], each.gaps[few] / root
         for places, sign in [(slice(None), 1.0), *((own, -1.0) for own in asked.of_series())]:

@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from unsum.draws import name_keys, sample_series, uniform
+from unsum.draws import name_keys, reading_lengths, sample_within, uniform
 from unsum.errors import ParameterError
 from unsum.methods.nmf import levels
 from unsum.methods.panel import MAX_PERIODS
@@ -23,6 +23,7 @@ FEWEST = 4  # imitating series that can tell anything
 ENOUGH, MAX_READINGS = 8_000, 50_000  # of the series that methods are judged by
 MAX_WORK = 4_000_000_000  # more than enough, as long as readings times squared periods are not more
 MAX_OF_LONG = 100_000  # the same on long grids, where a reading costs less
+MAX_VALUES = 8_000_000  # of the same series; every trial keeps its own
 
 
 class NothingToMergeError(ParameterError):
@@ -73,18 +74,17 @@ class Merged:
 def sample_readings(readings: Readings, seed: int) -> np.ndarray:
     """The places of all series, or of some that have enough readings to judge by.
 
-    Series that are read at every period cost next to nothing. Teachers all stay.
+    Series that are read at every period cost next to nothing, but they have values. Teachers all
+    stay.
     """
     counts = np.diff(readings.indptr)
-    cost = int(np.sum(np.where(counts == readings.n_periods, 1, counts)))
     most = int(np.clip(MAX_WORK // readings.n_periods**2, ENOUGH, MAX_READINGS))
     if readings.n_periods > MAX_PERIODS:
         most = MAX_OF_LONG
-    if cost <= most:
-        return np.arange(readings.n_series)
-    n_own = readings.n_series - readings.n_teachers
-    size = max(1, n_own * most // cost)
-    own = sample_series(readings.names[:n_own], size, seed)
+    cost = np.where(counts == readings.n_periods, 1, counts) / most
+    cost = np.maximum(cost, readings.n_periods / MAX_VALUES)
+    n_own = _n_own(readings)
+    own = sample_within(readings, np.arange(n_own), cost[:n_own], seed)
     return np.concatenate([own, np.arange(n_own, readings.n_series)])
 
 
@@ -162,12 +162,7 @@ def _imitate(
 
     None where too few series are read at least twice as often as is usual.
     """
-    counts = np.diff(readings.indptr)
-    periods = np.add.reduceat(readings.stop - readings.start, readings.indptr[:-1])
-    length, unknown = periods / counts, periods - counts
-    order = np.argsort(length, kind="stable")
-    half = np.searchsorted(np.cumsum(unknown[order]), unknown.sum() / 2)
-    usual = length[order[min(half, len(order) - 1)]]
+    length, usual = reading_lengths(readings)
     pupil = np.arange(readings.n_series) < _n_own(readings)
     fine = np.flatnonzero(pupil & (length <= usual / 2) & (uniform(keys, 2**33) < share))
     coarse = np.flatnonzero(pupil & (length >= usual / 2))
