@@ -58,7 +58,7 @@ def sample_within(
     for some, share in ((np.flatnonzero(fine), 0.5), (np.flatnonzero(~fine), 1.0)):
         if len(some):
             each = float(costs[some].mean())
-            size = min(len(some), max(1, int(share * left / each)))
+            size = min(len(some), max(1, int(share * left / each + 1e-6)))
             drawn = sample_series(readings.names.take(places[some]), size, seed)
             chosen.append(places[some[drawn]])
             left = max(left - size * each, 0.0)

@@ -31,6 +31,13 @@ class Indicators:
         names = (*self.names, *(other.names[i] for i in new))
         return Indicators(names, np.column_stack([self.values, other.values[:, new]]))
 
+    def by_blocks(self, block: int) -> Indicators:
+        """Their means over blocks of periods."""
+        heads = np.arange(0, len(self.values), block)
+        counts = np.diff(np.append(heads, len(self.values)))
+        means = np.add.reduceat(self.values, heads, axis=0) / counts[:, None]
+        return Indicators(self.names, means)
+
     @property
     def scaled(self) -> np.ndarray:
         """Every column with mean 0 and variance 1; columns that do not vary are left out."""

@@ -214,6 +214,13 @@ class Readings:
             further=None,
         )
 
+    def complete(self) -> np.ndarray:
+        """Which series have a reading for every period, none of them estimated."""
+        complete = np.diff(self.indptr) == self.n_periods
+        if self.estimated is not None:
+            complete &= ~np.logical_or.reduceat(self.estimated, self.indptr[:-1])
+        return np.asarray(complete)
+
     def binding(self) -> Readings:
         """The readings that are not estimated."""
         if self.estimated is None or not self.estimated.any():

@@ -25,7 +25,9 @@ if TYPE_CHECKING:
     from unsum.intervals import Bounds, Uncertainty
     from unsum.measures import Measures
     from unsum.model import Model
+    from unsum.population.long import LongDoubtful
     from unsum.population.model import Population
+    from unsum.population.uncertainty import Doubtful
     from unsum.projection import Projected
     from unsum.traits import Traits
     from unsum.updating import Update
@@ -308,10 +310,18 @@ class Recovery:
 
     @property
     def population(self) -> Population | None:
-        """What was learned of all series, where the method has a population."""
+        """What was learned of all series, where the method has one population of all periods."""
+        known = self.fit if self.uncertainty is None else self.uncertainty.doubtful
+        return getattr(known, "population", None)
+
+    @property
+    def doubtful(self) -> Doubtful | LongDoubtful | None:
+        """What was learned of all series, and how sure of it the method is, where it can tell."""
+        from unsum.methods.panel import PanelFit, StagedFit
+
         if self.uncertainty is not None:
-            return getattr(self.uncertainty.doubtful, "population", None)
-        return getattr(self.fit, "population", None)
+            return self.uncertainty.doubtful
+        return self.fit.doubtful() if isinstance(self.fit, PanelFit | StagedFit) else None
 
     def predict(self, backend: str | None = None) -> Any:
         """The long table of the series that have traits but no reading."""

@@ -4,14 +4,17 @@ import itertools
 from dataclasses import replace
 
 import numpy as np
+import pyarrow as pa
 import pytest
 
 import unsum
 from tests.population.test_stages import DAY, days_of_series, mixed_readings
+from unsum.aggregation import AtRandom, aggregate
 from unsum.calendar import DAY as SECONDS_OF_DAY
 from unsum.calendar import Calendar
+from unsum.methods.auto import Auto
 from unsum.methods.panel import StagedFit
-from unsum.panel import sum_between
+from unsum.panel import Panel, sum_between
 from unsum.population.long import LongDoubtful
 from unsum.population.model import Population
 from unsum.population.stages import Stages
@@ -171,3 +174,73 @@ def test_tails_and_sources_are_told(mixed):
     total = sum(np.asarray(shares[name]) for name in ("own", "panel", "open"))
     np.testing.assert_allclose(total, 1)
     assert np.asarray(shares["own"])[fine].min() > 0.99
+
+
+def test_estimated_readings_inform_but_do_not_bind():
+    values = days_of_series(n_series=30, n_days=175)
+    readings = mixed_readings(values, np.arange(30) % 5 == 0, 7 * DAY)
+    rng = np.random.default_rng(0)
+    coarse = readings.stop - readings.start > 1
+    guessed = coarse & (rng.random(readings.n_readings) < 0.4)
+    total = np.where(guessed, readings.total * rng.lognormal(0, 0.5, len(guessed)), readings.total)
+    readings = readings.with_totals(total)
+    soft = replace(readings, estimated=guessed)
+    told, untold = (recover(each, "panel", season=DAY).values for each in (soft, readings))
+    missed, wrong = (np.linalg.norm(each - values) for each in (told, untold))
+    assert missed < 0.8 * wrong
+    sums = aggregate(Panel.from_values(told), readings).total
+    np.testing.assert_allclose(sums[~guessed], total[~guessed], rtol=1e-9)
+    assert np.abs(sums / total - 1)[guessed].max() > 0.1
+
+
+def traits_of(names, kind):
+    return pa.table({"series": [str(name) for name in names], "kind": kind})
+
+
+def test_traits_tell_how_days_look_like():
+    late = np.random.default_rng(1).random(42) < 0.5
+    values = days_of_series(n_series=42, n_days=170, share=0.8 - 0.6 * late)
+    kind = np.where(late, "late", "early")
+    fine = np.arange(42) % 3 == 0
+    readings = mixed_readings(values[:40], fine[:40], 10 * DAY)
+    known = traits_of(range(42), kind)
+    plain, told = (
+        recover(readings, "panel", season=DAY, traits=each, interval=each and 0.9)
+        for each in (None, known)
+    )
+    gaps = [np.linalg.norm((each.values - values[:40])[~fine[:40]]) for each in (told, plain)]
+    assert gaps[0] < 0.8 * gaps[1]
+    predicted = told.predict(backend="pyarrow")
+    assert predicted["series"].unique().to_pylist() == ["40", "41"]
+    lower, value, upper = (np.asarray(predicted[name]) for name in ("lower", "value", "upper"))
+    assert (lower <= value).all()
+    assert (value <= upper).all()
+    shape = value.reshape(2, -1, DAY).sum(axis=1)
+    assert ((shape[:, 8:].sum(axis=1) > shape[:, 4:8].sum(axis=1)) == late[40:]).all()
+    applied = told.model.apply(readings[1:3], traits=traits_of([1, 2], kind[1:3]), interval=0.9)
+    np.testing.assert_allclose(applied.values, told.values[1:3], rtol=1e-9)
+
+
+def test_indicators_tell_how_blocks_differ():
+    values = days_of_series(n_series=30, n_days=170)
+    weather = np.random.default_rng(3).gamma(2.0, 1.0, 170)
+    values *= np.repeat(0.5 + weather, DAY)
+    readings = aggregate(Panel.from_values(values), AtRandom(15 * DAY))
+    hourly = np.repeat(weather, DAY)
+    covered = readings.covered()
+    gaps = [
+        np.linalg.norm(
+            (recover(readings, "panel", season=DAY, indicators=each).values - values)[covered]
+        )
+        for each in (hourly, None)
+    ]
+    assert gaps[0] < 0.9 * gaps[1]
+
+
+def test_auto_tries_what_is_known_on_long_grids():
+    known = traits_of(range(5), ["a", "a", "b", "b", "b"])
+    names = [name for name, _ in Auto(traits=known)._methods(2500, np.ones(2500))]
+    assert names[2:] == [
+        f"panel (shrinkage 0.5{more})"
+        for more in ("", ", traits", ", indicators", ", traits, indicators")
+    ]

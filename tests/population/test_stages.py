@@ -15,11 +15,11 @@ from unsum.recovering import recover
 DAY = 12
 
 
-def days_of_series(seed=0, n_series=40, n_days=200):
+def days_of_series(seed=0, n_series=40, n_days=200, share=None):
     """Two kinds of days, mixed differently in every series, on a grid of `DAY` periods a day."""
     rng = np.random.default_rng(seed)
     kinds = np.array([[1, 1, 1, 2, 4, 6, 6, 4, 2, 1, 1, 1], [3, 2, 1, 1, 1, 1, 1, 2, 3, 5, 6, 4.0]])
-    share = rng.random((n_series, 1))
+    share = rng.random((n_series, 1)) if share is None else share[:, None]
     shape = share * kinds[0] + (1 - share) * kinds[1]
     days = np.exp(np.cumsum(rng.normal(0, 0.05, (n_series, n_days)), axis=1))
     values = (days[:, :, None] * shape[:, None, :]).reshape(n_series, -1)
@@ -153,6 +153,3 @@ def test_grids_that_are_too_long_are_refused():
     readings = Readings.from_arrays([0], [0], [5], [1.0], n_series=1, n_periods=800_000)
     with pytest.raises(ParameterError, match="up to 700,000 periods, these are 800,000"):
         recover(readings, "panel")
-    values = Panel.from_values(np.ones((2, 2100)))
-    with pytest.raises(ParameterError, match="indicators and traits work up to 2000"):
-        recover(aggregate(values, Periodic(7)), "panel", indicators=np.ones(2100))

@@ -156,6 +156,34 @@ def test_a_large_panel_on_a_short_grid_is_judged_by_a_sample_too():
     assert 10_000 < len(sample_readings(readings, 0)) <= 12_500
 
 
+def test_finely_read_series_are_not_lost_among_many_others(monkeypatch):
+    fine = np.arange(0, 3000, 100)
+    counts = np.where(np.isin(np.arange(3000), fine), 48, 4)
+    series = np.repeat(np.arange(3000), counts)
+    length = np.where(counts == 48, 1, 12)[series]
+    place = np.arange(len(series)) - np.repeat(np.cumsum(counts) - counts, counts)
+    readings = Readings.from_arrays(
+        series, place * length, (place + 1) * length, np.ones(len(series)), n_series=3000,
+        n_periods=48,
+    )  # fmt: skip
+    monkeypatch.setattr("unsum.selection.merging.MAX_READINGS", 8000)
+    places = sample_readings(readings, 0)
+    assert set(fine) <= set(places)
+    assert 1900 < len(places) < 2100
+    monkeypatch.setattr("unsum.methods.panel.MAX_VALUES", 20 * 48)
+    learned = PanelModel(steps=1).fit(readings)
+    assert np.count_nonzero(learned.sample.complete()) == 10
+    assert learned.sample.n_series == 20
+
+
+def test_long_grids_are_judged_by_not_too_many_values():
+    readings = Readings.from_arrays(
+        np.repeat(np.arange(3000), 2), np.tile([0, 5000], 3000), np.tile([5000, 10_000], 3000),
+        np.ones(6000), n_series=3000, n_periods=10_000,
+    )  # fmt: skip
+    assert len(sample_readings(readings, 0)) == 800
+
+
 def test_without_neighbours_auto_says_that_it_cannot_compare():
     readings = Readings.from_arrays(
         [0, 0, 1], [0, 5, 2], [3, 8, 4], [1.0, 2.0, 3.0], n_series=2, n_periods=8
@@ -169,7 +197,7 @@ def test_without_neighbours_auto_says_that_it_cannot_compare():
 
 def test_on_long_grids_the_panel_model_comes_in_stages():
     names = [name for name, _ in Auto()._methods(2500)]
-    assert names == ["even", "denton", "panel"]
+    assert names == ["even", "denton", "panel (shrinkage 0.5)"]
     assert len(Auto()._methods(10**6)) == 2
 
 

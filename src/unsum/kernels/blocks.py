@@ -7,21 +7,25 @@ from numba import njit
 
 
 @njit(cache=True, nogil=True)
-def block_readings(indptr, start, stop, total, block, counts, first, last, sums):
+def block_readings(
+    indptr, start, stop, total, estimated, block, counts, first, last, sums, soft
+):  # fmt: skip
     """Readings between edges of blocks, each boundary moved to the nearest edge.
 
-    Readings that touch are added up where no edge lies near their boundary. `counts` receives how
-    many each series has; the others receive the readings, one after the other.
+    Readings that touch are added up where no edge lies near their boundary; with one that is
+    estimated, all of them are. `counts` receives how many each series has; the others receive the
+    readings, one after the other.
     """
     made = 0
     for n in range(len(indptr) - 1):
         before = made
         d = indptr[n]
         while d < indptr[n + 1]:
-            edge, amount = _nearest(start[d], block), 0.0
+            edge, amount, guessed = _nearest(start[d], block), 0.0, False
             reached = start[d]
             while d < indptr[n + 1] and start[d] == reached:  # a run of readings that touch
                 amount += total[d]
+                guessed |= estimated[d]
                 reached = stop[d]
                 d += 1
                 here = _nearest(reached, block)
@@ -30,8 +34,9 @@ def block_readings(indptr, start, stop, total, block, counts, first, last, sums)
                 closer = closer and abs(stop[d] - here * block) <= abs(reached - here * block)
                 if here > edge and not closer:
                     first[made], last[made], sums[made] = edge, here, amount
+                    soft[made] = guessed
                     made += 1
-                    edge, amount = here, 0.0
+                    edge, amount, guessed = here, 0.0, False
         counts[n] = made - before
     return made
 
@@ -43,7 +48,8 @@ def _nearest(period, block):
 
 @njit(cache=True, nogil=True)
 def window_readings(
-    indptr, start, stop, total, blocks, block, begin, window, counts, first, last, sums
+    indptr, start, stop, total, estimated, blocks, block, begin, window, counts, first, last, sums,
+    soft,
 ):  # fmt: skip
     """The readings of a window: a series' own that lie within it, and the totals of the blocks that
     these leave free.
@@ -64,14 +70,14 @@ def window_readings(
             while d < indptr[n + 1] and start[d] < high:
                 if stop[d] <= end:
                     first[made], last[made] = start[d] - begin, stop[d] - begin
-                    sums[made] = total[d]
+                    sums[made], soft[made] = total[d], estimated[d]
                     made += 1
                     used = True
                     low = stop[d]
                 d += 1
             if not used:
                 first[made], last[made] = k * block - begin, high - begin
-                sums[made] = blocks[n, k]
+                sums[made], soft[made] = blocks[n, k], False
                 made += 1
             k += 1
             while k * block < low:  # the last reading reaches into the next block

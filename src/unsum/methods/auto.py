@@ -14,8 +14,8 @@ from unsum.indicators import Indicators, make_indicators
 from unsum.methods import Fit, Method, Progress, Settings
 from unsum.methods.denton import Denton
 from unsum.methods.even import Even
-from unsum.methods.panel import MAX_PERIODS, PanelFit, PanelModel, refuse_sides, require_doubt
-from unsum.population.learn import STEPS
+from unsum.methods.panel import MAX_PERIODS, PanelFit, PanelModel, require_doubt
+from unsum.population.learn import SHRINKAGE, STEPS
 from unsum.population.stages import MAX_BLOCKS, MAX_SPAN
 from unsum.readings import Readings
 from unsum.selection.merging import NothingToMergeError, sample_readings
@@ -76,8 +76,6 @@ class Auto(Settings):
         from unsum.recovery import Recovery
         from unsum.selection.choosing import score_candidates
 
-        if readings.n_periods > MAX_PERIODS:
-            refuse_sides(readings, self.indicators, self.traits)
         places = sample_readings(readings, self.seed)
         sample = readings if len(places) == readings.n_series else readings.take(places)
         try:
@@ -126,10 +124,11 @@ class Auto(Settings):
         return sample_series(readings.names[:n_own], most, self.seed)
 
     def _indicators(self, calendar: Calendar) -> tuple[Indicators | None, Indicators | None]:
-        """Those that were given, with weekdays beside them, and weekdays alone, of days."""
-        if calendar.n_periods > MAX_PERIODS:
-            return None, None
-        of_days = calendar.frequency.step == DAY
+        """Those that were given, with weekdays beside them, and weekdays alone, of days.
+
+        On long grids the population of windows knows the week.
+        """
+        of_days = calendar.frequency.step == DAY and calendar.n_periods <= MAX_PERIODS
         week = make_indicators("calendar", calendar) if of_days else None
         given = None if self.indicators is None else make_indicators(self.indicators, calendar)
         return given if given is None or week is None else given.beside(week), week
@@ -140,9 +139,6 @@ class Auto(Settings):
         methods: list[tuple[str, Method]] = [("even", Even()), ("denton", Denton())]
         if n_periods > MAX_BLOCKS * MAX_SPAN:
             return methods
-        if n_periods > MAX_PERIODS:
-            model = PanelModel(steps=TRIAL_STEPS, seed=self.seed)
-            return [*methods, ("panel", model)]
         sides: dict[str, dict[str, Any]] = {"": {"indicators": week}}
         sized = isinstance(self.traits, Traits) and self.traits.sized
         if sized:  # of groups, which teach
@@ -152,6 +148,7 @@ class Auto(Settings):
                 continue
             more = {f"{label}, {name}": side | {name: known} for label, side in sides.items()}
             sides |= more
+        shrinkages = SHRINKAGES if n_periods <= MAX_PERIODS else (SHRINKAGE,)
         methods += [
             (
                 f"panel (shrinkage {value}{label})",
@@ -160,7 +157,7 @@ class Auto(Settings):
                 ),
             )
             for label, side in sides.items()
-            for value in SHRINKAGES
+            for value in shrinkages
         ]
         return methods
 

@@ -106,11 +106,15 @@ class PanelModel(Settings):
 
     def _fit_stages(self, readings: Readings, threads: int | None) -> StagedFit:
         """First by blocks, then within windows."""
-        refuse_sides(readings, self.indicators, self.traits)
         season = self.season or readings.calendar.frequency.season
         stages = Stages.choose(readings.n_periods, season)
         by_blocks = stages.coarsen(readings)
-        model = replace(self, season=7 if season > 1 and stages.block == season else 1)
+        known = self._indicators(readings)
+        traits = None if self.traits is None else make_traits(self.traits)
+        model = replace(
+            self, season=7 if season > 1 and stages.block == season else 1, traits=traits,
+            indicators=None if known is None else known.by_blocks(stages.block),
+        )  # fmt: skip
         blocks = model._fit_at_once(by_blocks, threads)
         if not np.any(readings.total > 0):
             return StagedFit(stages, blocks, [], 0.0, blocks.stop_reason)
@@ -120,7 +124,8 @@ class PanelModel(Settings):
 
         windows, alike = learn_windows(
             readings, stages, fill_blocks, shrinkage=self.shrinkage,
-            season=season if stages.window > season else 1, seed=self.seed, threads=threads,
+            season=season if stages.window > season else 1, traits=traits, doubt=self.doubt,
+            seed=self.seed, threads=threads,
         )  # fmt: skip
         reason = (
             f"{blocks.stop_reason}, by blocks of {stages.block} periods; {len(windows)} "
@@ -203,6 +208,7 @@ class StagedFit:
 
     profiles: ClassVar[None] = None
     weights: ClassVar[None] = None
+    soft: ClassVar[bool] = True
 
     @property
     def history(self) -> dict[str, np.ndarray]:
@@ -237,12 +243,18 @@ class StagedFit:
     def take(self, series: np.ndarray) -> StagedFit:
         return replace(self, blocks=self.blocks.take(series))
 
+    @property
+    def traits(self) -> Traits | None:
+        return self.blocks.traits
+
     def forget(self) -> StagedFit:
-        return replace(self, blocks=self.blocks.forget())
+        windows = [population.forget() for population in self.windows]
+        return replace(self, blocks=self.blocks.forget(), windows=windows)
 
     def apply(self, readings: Readings, traits: Traits | None, threads: int | None) -> StagedFit:
         blocks = self.blocks.apply(self.stages.coarsen(readings), traits, threads)
-        return replace(self, blocks=blocks)
+        windows = [population.knowing(traits) for population in self.windows]
+        return replace(self, blocks=blocks, windows=windows)
 
 
 Learned = PanelFit | StagedFit  # what the panel model fits
@@ -251,12 +263,3 @@ Learned = PanelFit | StagedFit  # what the panel model fits
 def require_doubt(doubt: float | None) -> None:
     if doubt is not None and not (isinstance(doubt, float | int) and 0 < doubt < np.inf):
         raise ParameterError(f"doubt must be positive, such as 0.2 for a fifth; got {doubt!r}.")
-
-
-def refuse_sides(readings: Readings, indicators: Any, traits: Any) -> None:
-    """Long grids have no place for them yet."""
-    if indicators is not None or traits is not None:
-        raise ParameterError(
-            f"indicators and traits work up to {MAX_PERIODS} periods, these are "
-            f"{readings.n_periods}; use a coarser step."
-        )

@@ -99,9 +99,7 @@ class Aim:
 def _step(
     readings: Readings, population: Population, aim: Aim, pool: ThreadPoolExecutor
 ) -> tuple[Population, float]:
-    complete = np.diff(readings.indptr) == readings.n_periods  # known, whatever the population
-    if readings.estimated is not None:
-        complete &= ~np.logical_or.reduceat(readings.estimated, readings.indptr[:-1])
+    complete = readings.complete()  # known, whatever the population
     known = readings.take(np.flatnonzero(complete))
     rest = readings.take(np.flatnonzero(~complete))
     parts = list(pool.map(lambda part: _explain(part, population), _groups(rest)))

@@ -12,10 +12,11 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
+import pyarrow as pa
 
 from unsum.population.model import Population
-from unsum.population.stages import Stages, recover_blocks
-from unsum.population.uncertainty import Asked, Doubt, Doubtful
+from unsum.population.stages import Stages, given_blocks, recover_blocks
+from unsum.population.uncertainty import Asked, Doubt, Doubtful, Expected
 from unsum.readings import Readings
 from unsum.traits import Traits
 
@@ -41,10 +42,12 @@ class LongDoubtful:
         return self.blocks.traits
 
     def forget(self) -> LongDoubtful:
-        return replace(self, blocks=self.blocks.forget())
+        windows = [population.forget() for population in self.windows]
+        return replace(self, blocks=self.blocks.forget(), windows=windows)
 
     def knowing(self, traits: Traits | None) -> LongDoubtful:
-        return replace(self, blocks=self.blocks.knowing(traits))
+        windows = [population.knowing(traits) for population in self.windows]
+        return replace(self, blocks=self.blocks.knowing(traits), windows=windows)
 
     def levels(self, readings: Readings) -> np.ndarray:
         return self.blocks.levels(self.stages.coarsen(readings))
@@ -52,6 +55,30 @@ class LongDoubtful:
     def sources(self, part: Readings, levels: np.ndarray) -> np.ndarray:
         """As of a short grid, of blocks."""
         return self.blocks.sources(self.stages.coarsen(part), levels)
+
+    def expect(self, names: pa.Array) -> Expected:
+        """Of series by their traits alone: blocks, filled as windows of such series are."""
+        stages, found = self.stages, self.blocks.expect(names)
+        block = np.arange(stages.n_periods) // stages.block
+        share = np.diff(self.places)
+        values, within = found.values[:, block] * share, np.zeros(stages.n_periods)
+        for begin, population in stages.populations(self.windows):
+            own = slice(begin, min(begin + stages.window, stages.n_periods))
+            seen = slice(stages.margin, stages.margin + own.stop - begin)
+            shapes = Doubtful(population, self._sure).expect(names).values
+            sums = np.add.reduceat(shapes, np.arange(0, stages.span, stages.block), axis=1)
+            shares = shapes / np.maximum(np.repeat(sums, stages.block, axis=1), 1e-300)
+            values[:, own] = found.values[:, block[own]] * shares[:, seen]
+            _, left = given_blocks(population, stages.block)
+            usual = np.add.reduceat(population.mean, np.arange(0, stages.span, stages.block))
+            scale = self.blocks.population.mean[block[own]]
+            scale = scale / np.repeat(usual, stages.block)[seen]
+            within[own] = left[seen] * scale**2
+        return Expected(
+            values,
+            found.variance[block] * share**2 + within,
+            found.shared[block] * share**2,
+        )
 
     def ask(
         self,

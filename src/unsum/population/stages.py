@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
+import pyarrow as pa
 
 from unsum.calendar import Calendar
 from unsum.draws import sample_series
@@ -19,6 +20,7 @@ from unsum.errors import ParameterError
 from unsum.population.learn import learn_population
 from unsum.population.model import Population
 from unsum.readings import Readings
+from unsum.traits import Traits
 
 MAX_BLOCKS = 1000
 MAX_SPAN = 700  # periods of a window with its margins
@@ -73,10 +75,10 @@ class Stages:
         from unsum.kernels.blocks import block_readings
 
         counts = np.empty(readings.n_series, np.int64)
-        first, last = (np.empty(readings.n_readings, np.int64) for _ in range(2))
-        sums = np.empty(readings.n_readings)
-        made = block_readings(*readings.arrays, self.block, counts, first, last, sums)
-        first, last, sums = first[:made], last[:made], sums[:made]
+        made = _Made.room(readings.n_readings)
+        made = made.cut(
+            block_readings(*readings.arrays, _soft(readings), self.block, counts, *made.columns)
+        )
         none = np.flatnonzero(counts == 0)
         if len(none):
             places = np.concatenate([[0], np.cumsum(counts)])[none]
@@ -84,10 +86,13 @@ class Stages:
             covered = np.add.reduceat(readings.stop - readings.start, heads)[none]
             rate = np.add.reduceat(readings.total, heads)[none] / covered
             where = np.minimum(readings.start[heads[none]] // self.block, self.n_blocks - 1)
-            first, last = np.insert(first, places, where), np.insert(last, places, where + 1)
-            sums = np.insert(sums, places, rate * self.block)
+            soft = np.logical_or.reduceat(_soft(readings), heads)[none]
+            rows = (where, where + 1, rate * self.block, soft)
+            made = _Made(
+                *(np.insert(*each) for each in zip(made.columns, [places] * 4, rows, strict=True))
+            )
             counts[none] = 1
-        return _readings(readings.names, self.n_blocks, counts, first, last, sums)
+        return made.as_readings(readings, self.n_blocks, counts)
 
     def populations(self, windows: Sequence[Population]) -> Iterator[tuple[int, Population]]:
         """Where each window begins, and the population of its part of the range."""
@@ -104,16 +109,52 @@ class Stages:
         from unsum.kernels.blocks import window_readings
 
         counts = np.empty(readings.n_series, np.int64)
-        most = readings.n_readings + readings.n_series * (self.span // self.block)
-        first, last = (np.empty(most, np.int64) for _ in range(2))
-        sums = np.empty(most)
-        made = window_readings(
-            *readings.arrays, blocks, self.block, begin - self.margin, self.span, counts, first,
-            last, sums,
+        made = _Made.room(readings.n_readings + readings.n_series * (self.span // self.block))
+        made = made.cut(
+            window_readings(
+                *readings.arrays, _soft(readings), blocks, self.block, begin - self.margin,
+                self.span, counts, *made.columns,
+            )
         )  # fmt: skip
-        seen = _readings(readings.names, self.span, counts, first[:made], last[:made], sums[:made])
         places = np.flatnonzero(counts)
-        return places, seen.take(places)
+        return places, made.as_readings(readings, self.span, counts).take(places)
+
+
+def _soft(readings: Readings) -> np.ndarray:
+    if readings.estimated is None:
+        return np.broadcast_to(np.False_, readings.n_readings)
+    return readings.estimated
+
+
+@dataclass(frozen=True)
+class _Made:
+    """Readings that are being made."""
+
+    first: np.ndarray
+    last: np.ndarray
+    sums: np.ndarray
+    soft: np.ndarray
+
+    @classmethod
+    def room(cls, most: int) -> _Made:
+        kinds = (np.int64, np.int64, np.float64, np.bool_)
+        return cls(*(np.empty(most, kind) for kind in kinds))
+
+    @property
+    def columns(self) -> tuple[np.ndarray, ...]:
+        return self.first, self.last, self.sums, self.soft
+
+    def cut(self, count: int) -> _Made:
+        return _Made(*(column[:count] for column in self.columns))
+
+    def as_readings(self, of: Readings, n_periods: int, counts: np.ndarray) -> Readings:
+        """As readings of the same series on another grid."""
+        return Readings(
+            of.names, Calendar.numbered(n_periods), np.concatenate([[0], np.cumsum(counts)]),
+            self.first.astype(np.int32), self.last.astype(np.int32), self.sums,
+            np.tile(np.array([0, n_periods], np.int32), (len(counts), 1)),
+            estimated=None if of.estimated is None else self.soft,
+        )  # fmt: skip
 
 
 def recover_blocks(population: Population, blocks: Readings, levels: np.ndarray) -> np.ndarray:
@@ -122,7 +163,7 @@ def recover_blocks(population: Population, blocks: Readings, levels: np.ndarray)
 
     values = np.empty((blocks.n_series, blocks.n_periods))
     population.condition(blocks, levels, values)
-    meet_totals(*blocks.arrays, blocks.active, values)
+    meet_totals(*blocks.binding().arrays, blocks.active, values)
     return values
 
 
@@ -133,6 +174,8 @@ def learn_windows(
     *,
     shrinkage: float,
     season: int,
+    traits: Traits | None,
+    doubt: float | None,
     seed: int,
     threads: int | None,
 ) -> tuple[list[Population], float]:
@@ -150,16 +193,28 @@ def learn_windows(
         most = max(1, MAX_DRAWS // sample.n_series)
         chosen = group[np.unique(np.linspace(0, len(group) - 1, most).astype(int))]
         windows = [stages.look(sample, blocks, int(begins[k]))[1] for k in chosen]
-        seen = _join(windows)
+        seen = _join(windows, named=traits is not None)
         if not seen.n_series:  # nothing was used there; then at any time
-            seen = _join([stages.look(sample, blocks, int(k))[1] for k in begins])
-            seen = seen[:MAX_DRAWS]
+            windows = [stages.look(sample, blocks, int(k))[1] for k in begins]
+            seen = _join(windows, named=traits is not None)[:MAX_DRAWS]
         learned = learn_population(
-            seen, shrinkage=shrinkage, steps=STEPS, season=season, seed=seed, threads=threads
-        )
+            seen, shrinkage=shrinkage, steps=STEPS, season=season, traits=traits, doubt=doubt,
+            seed=seed, threads=threads,
+        )  # fmt: skip
         populations.append(learned.population)
         likeness.learn(learned.population, windows)
     return populations, likeness.share
+
+
+def given_blocks(population: Population, block: int) -> tuple[np.ndarray, np.ndarray]:
+    """How periods answer to the sums of blocks (n_blocks, n_periods), and what these leave open."""
+    edges = np.arange(0, population.n_periods + 1, block)
+    sums = population.row_sums[edges[1:]] - population.row_sums[edges[:-1]]
+    inner = np.add.reduceat(sums, edges[:-1], axis=1)
+    inner += population.noise * block * np.eye(len(inner))
+    response = np.linalg.solve(inner, sums)
+    left = np.diag(population.covariance) - np.sum(sums * response, axis=0)
+    return response, np.maximum(left, 0.0)
 
 
 class Likeness:
@@ -177,18 +232,14 @@ class Likeness:
     def learn(self, population: Population, windows: Sequence[Readings]) -> None:
         """From pairs of series in windows at the same dates."""
         n = population.n_periods
-        edges = np.arange(0, n + 1, self.block)
-        sums = population.row_sums[edges[1:]] - population.row_sums[edges[:-1]]
-        inner = np.add.reduceat(sums, edges[:-1], axis=1)
-        inner += population.noise * self.block * np.eye(len(inner))
-        response = np.linalg.solve(inner, sums)
+        response, _ = given_blocks(population, self.block)
         for window in windows:
-            known = window.take(np.flatnonzero(np.diff(window.indptr) == n))
+            known = window.take(np.flatnonzero(window.complete()))
             if known.n_series < 2:
                 continue
             values = population.scale(known, population.levels(known)).reshape(-1, n)
             gaps = values - population.mean
-            gaps -= np.add.reduceat(gaps, edges[:-1], axis=1) @ response
+            gaps -= np.add.reduceat(gaps, np.arange(0, n, self.block), axis=1) @ response
             size = np.sqrt(np.mean(gaps**2, axis=1, keepdims=True))
             gaps = np.divide(gaps, size, out=gaps, where=size > 0)
             count = len(gaps)
@@ -210,32 +261,24 @@ def _teachers(readings: Readings, stages: Stages, seed: int) -> np.ndarray:
     return np.sort(np.concatenate(chosen))
 
 
-def _join(parts: list[Readings]) -> Readings:
-    """Windows one after the other, as series of their own, without those that are zero."""
+def _join(parts: list[Readings], *, named: bool) -> Readings:
+    """Windows one after the other, as series of their own, without those that are zero.
+
+    They keep the names of their series where these have traits.
+    """
     counts = np.concatenate([np.diff(part.indptr) for part in parts])
-    total = np.concatenate([part.total for part in parts])
-    together = _readings(
-        np.arange(len(counts)),
-        parts[0].n_periods,
-        counts,
-        np.concatenate([part.start for part in parts]),
-        np.concatenate([part.stop for part in parts]),
-        total,
+    soft = [part.estimated for part in parts if part.estimated is not None]
+    together = Readings(
+        names=pa.concat_arrays([part.names for part in parts])
+        if named
+        else pa.array(np.arange(len(counts))),
+        calendar=parts[0].calendar,
+        indptr=np.concatenate([[0], np.cumsum(counts)]),
+        start=np.concatenate([part.start for part in parts]),
+        stop=np.concatenate([part.stop for part in parts]),
+        total=np.concatenate([part.total for part in parts]),
+        active=np.concatenate([part.active for part in parts]),
+        estimated=np.concatenate(soft) if soft else None,
     )
-    seen = np.flatnonzero(counts > 0)
-    largest = np.maximum.reduceat(total, together.indptr[:-1][seen])
-    return together.take(seen[largest > 0])
-
-
-def _readings(
-    names: object, n_periods: int, counts: np.ndarray, first: np.ndarray, last: np.ndarray,
-    sums: np.ndarray,
-) -> Readings:  # fmt: skip
-    import pyarrow as pa
-
-    labels = names if isinstance(names, pa.Array | pa.ChunkedArray) else pa.array(names)
-    active = np.tile(np.array([0, n_periods], np.int32), (len(counts), 1))
-    return Readings(
-        labels, Calendar.numbered(n_periods), np.concatenate([[0], np.cumsum(counts)]),
-        first.astype(np.int32), last.astype(np.int32), sums, active,
-    )  # fmt: skip
+    largest = np.maximum.reduceat(together.total, together.indptr[:-1])
+    return together.take(np.flatnonzero(largest > 0))

@@ -14,6 +14,7 @@ from functools import cached_property
 from typing import ClassVar
 
 import numpy as np
+import pyarrow as pa
 
 from unsum.population.model import Population, average_diagonals
 from unsum.readings import Readings
@@ -86,6 +87,18 @@ class Doubt:
 
 
 @dataclass(frozen=True)
+class Expected:
+    """What is expected of series without readings, in units of their levels.
+
+    Values (n_series, n_periods), and by period their variance and that of the mean of all.
+    """
+
+    values: np.ndarray
+    variance: np.ndarray
+    shared: np.ndarray
+
+
+@dataclass(frozen=True)
 class Doubtful:
     """A population, and the covariance of its mean given what it was learned from."""
 
@@ -100,7 +113,7 @@ class Doubtful:
         from unsum.kernels.gaussian import add_precisions
 
         n = population.n_periods
-        complete = np.diff(sample.indptr) == n  # each as good as a draw from the population
+        complete = sample.complete()  # each as good as a draw from the population
         rest = sample.take(np.flatnonzero(~complete))
         precision = np.zeros((n + 1, n + 1))
         add_precisions(
@@ -133,6 +146,16 @@ class Doubtful:
 
     def levels(self, readings: Readings) -> np.ndarray:
         return self.population.levels(readings)
+
+    def expect(self, names: pa.Array) -> Expected:
+        """Of series by their traits alone."""
+        population = self.population
+        values = np.maximum(population.mean + np.asarray(population.shift(names)), 0.0)
+        return Expected(
+            np.broadcast_to(values, (len(names), population.n_periods)),
+            np.diag(population.covariance),
+            np.diag(self.covariance_of_mean),
+        )
 
     @cached_property
     def sums(self) -> np.ndarray:

@@ -6,7 +6,6 @@ import numpy as np
 import pyarrow as pa
 
 from unsum.errors import ParameterError
-from unsum.population.model import Population
 from unsum.recovery import Recovery
 
 RIDGE = 1.0  # of a series, in the regression of levels
@@ -18,25 +17,23 @@ def predict_series(recovery: Recovery) -> pa.Table:
     The shape is that of the population, with the response to traits where it has one; the level
     follows from a regression of the logarithms of known levels on traits.
     """
-    traits, population = recovery.traits, recovery.population
-    if traits is None or population is None:
+    traits, doubtful = recovery.traits, recovery.doubtful
+    if traits is None or doubtful is None:
         raise ParameterError(
             "series without readings are predicted from traits, by the methods 'auto' and 'panel'; "
             "recover with traits."
         )
     readings = recovery.readings
     names = traits.others(readings.names)
-    level, variance = _predict_levels(recovery, population, traits.rows(names))
-    shape = np.maximum(population.mean + np.asarray(population.shift(names)), 0.0)
-    shape = np.broadcast_to(shape, (len(names), readings.n_periods))
-    values = level[:, None] * shape
+    level, variance = _predict_levels(recovery, doubtful.levels(readings), traits.rows(names))
+    expected = doubtful.expect(names)
+    values = level[:, None] * expected.values
     columns = {"value": values, "covered": np.zeros(values.shape, np.bool_)}
     if recovery.interval is not None and recovery.uncertainty is not None:
-        found = recovery.uncertainty
-        own = found.calibration.ratio * np.diag(population.covariance)
-        own = own + found.calibration.shared * np.diag(found.doubtful.covariance_of_mean)
-        deviation = level[:, None] * np.sqrt(own + variance * shape**2)
-        reach = found.calibration.reach_outside(recovery.interval) * deviation
+        found = recovery.uncertainty.calibration
+        own = found.ratio * expected.variance + found.shared * expected.shared
+        deviation = level[:, None] * np.sqrt(own + variance * expected.values**2)
+        reach = found.reach_outside(recovery.interval) * deviation
         columns |= {"lower": np.maximum(values - reach, 0.0), "upper": values + reach}
     count = pa.array(np.repeat(np.arange(len(names)), readings.n_periods))
     periods = pa.array(np.tile(np.arange(readings.n_periods), len(names)))
@@ -50,10 +47,9 @@ def predict_series(recovery: Recovery) -> pa.Table:
 
 
 def _predict_levels(
-    recovery: Recovery, population: Population, rows: np.ndarray
+    recovery: Recovery, levels: np.ndarray, rows: np.ndarray
 ) -> tuple[np.ndarray, float]:
     """Levels of series with given traits, and the relative variance of such a prediction."""
-    levels = population.levels(recovery.readings)
     known = np.flatnonzero(levels > 0)
     if not len(known) or recovery.traits is None:
         return np.zeros(len(rows)), 0.0

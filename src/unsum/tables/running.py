@@ -203,7 +203,7 @@ def _write(
             layout = "wide" if outputs.wide else "long"
             checks = write_recovery(recovery, outputs.out, layout=layout, progress=step)
     others = recovery.traits.others(readings.names) if recovery.traits is not None else []
-    predicted = outputs.predicted if len(others) and recovery.population is not None else None
+    predicted = outputs.predicted if len(others) and recovery.doubtful is not None else None
     if predicted is not None:
         write_table(recovery.predict(backend="pyarrow"), predicted)
     if outputs.unbilled is not None:
