@@ -1,5 +1,7 @@
 """Long grids: blocks, windows of blocks, and what finely read series teach the others."""
 
+import itertools
+
 import numpy as np
 import pytest
 
@@ -8,7 +10,7 @@ from unsum.aggregation import AtRandom, Periodic, aggregate
 from unsum.errors import ParameterError
 from unsum.methods.panel import StagedFit
 from unsum.panel import Panel
-from unsum.population.stages import Stages
+from unsum.population.stages import Stages, _teachers
 from unsum.readings import Readings
 from unsum.recovering import recover
 
@@ -54,11 +56,14 @@ def test_readings_by_blocks_keep_their_sums(seed):
         assert (start < stop).all()
         assert (stop[:-1] <= start[1:]).all()
         mine = slice(readings.indptr[n], readings.indptr[n + 1])
-        whole = readings.total[mine].sum()
-        touching = (readings.start[mine][1:] == readings.stop[mine][:-1]).all()
-        edges = np.round(readings.start[mine][0] / 6) < np.round(readings.stop[mine][-1] / 6 - 1e-9)
-        if touching and edges:
-            assert blocks.total[own].sum() <= whole * (1 + 1e-12)
+        begin, end, total = readings.start[mine], readings.stop[mine], readings.total[mine]
+        if (begin[1:] == end[:-1]).all() and len(start) > 1:
+            before = begin[0] - 6.0, -6.0 * total[0] / (end[0] - begin[0])
+            after = end[-1] + 6.0, total.sum() + 6.0 * total[-1] / (end[-1] - begin[-1])
+            places = np.r_[before[0], begin[0], end, after[0]]
+            ahead = np.r_[before[1], 0.0, np.cumsum(total), after[1]]
+            expected = np.interp(stop * 6, places, ahead) - np.interp(start * 6, places, ahead)
+            np.testing.assert_allclose(blocks.total[own], expected, rtol=1e-9, atol=1e-12)
 
 
 def test_readings_at_the_edges_of_blocks_are_kept_as_they_are():
@@ -150,6 +155,71 @@ def test_any_readings_on_a_long_grid_are_met(scheme):
 
 
 def test_grids_that_are_too_long_are_refused():
-    readings = Readings.from_arrays([0], [0], [5], [1.0], n_series=1, n_periods=800_000)
-    with pytest.raises(ParameterError, match="up to 700,000 periods, these are 800,000"):
+    readings = Readings.from_arrays([0], [0], [5], [1.0], n_series=1, n_periods=1_800_000)
+    with pytest.raises(ParameterError, match="up to 900,000 periods, these are 1,800,000"):
         recover(readings, "panel")
+
+
+@pytest.mark.parametrize("n_periods", [60 * 48, 60 * 48 + 10, 60 * 48 + 30])
+def test_constant_series_stay_constant_wherever_they_are_cut(n_periods):
+    rows = []
+    for n in range(5):
+        cuts = np.unique(np.r_[0, np.arange(10 + 5 * n, n_periods, 340 + n), n_periods])
+        rows += [(n, a, b) for a, b in itertools.pairwise(cuts.tolist())]
+    series, start, stop = np.array(rows).T
+    readings = Readings.from_arrays(
+        series, start, stop, 1.0 * (stop - start), n_series=5, n_periods=n_periods
+    )
+    np.testing.assert_allclose(recover(readings, "panel", season=48).values, 1.0, rtol=1e-9)
+
+
+def test_moved_boundaries_take_along_what_lies_between():
+    readings = Readings.from_arrays(
+        [0, 0, 0], [2, 7, 18], [7, 18, 22], [10.0, 11.0, 12.0], n_series=1, n_periods=24
+    )
+    blocks = Stages(24, 8, 24).coarsen(readings)
+    assert intervals(blocks, 0) == [(0, 1, 15.0), (1, 2, 8.0), (2, 3, 20.0)]
+
+
+def test_what_lies_between_edges_of_blocks_is_not_lost():
+    readings = Readings.from_arrays(
+        [0, 0, 1], [0, 17, 3], [16, 18, 5], [0.0, 7.0, 4.0], n_series=2, n_periods=24
+    )
+    blocks = Stages(24, 8, 24).coarsen(readings)
+    assert intervals(blocks, 0) == [(0, 2, 7.0)]
+    assert intervals(blocks, 1) == [(0, 1, 16.0)]
+
+
+def test_a_block_that_readings_leave_free_has_its_total():
+    readings = Readings.from_arrays([0, 0], [2, 12], [12, 15], [5.0, 3.0], n_series=1, n_periods=24)
+    _, seen = Stages(24, 8, 24).look(readings, np.full((1, 3), 7.0), 0)
+    assert intervals(seen, 0) == [(2, 12, 5.0), (12, 15, 3.0), (16, 24, 7.0)]
+
+
+def test_a_short_reading_does_not_make_a_teacher():
+    n_periods = 40 * DAY
+    fine = [(n, a, a + 1) for n in range(10) for a in range(n_periods)]
+    cuts = [0, 3, *range(10 * DAY, n_periods + 1, 10 * DAY)]
+    stubs = [(n, a, b) for n in range(10, 400) for a, b in itertools.pairwise(cuts)]
+    series, start, stop = np.array(fine + stubs).T
+    readings = Readings.from_arrays(
+        series, start, stop, np.ones(len(series)), n_series=400, n_periods=n_periods
+    )
+    teachers = _teachers(readings, Stages.choose(n_periods, DAY), 0)
+    assert teachers[:10].tolist() == list(range(10))
+    assert len(teachers) == 110
+
+
+def test_series_that_are_zero_at_times_are_not_alike_for_that():
+    values = np.random.default_rng(0).gamma(2.0, 1.0, (10, 2400))
+    for n in range(10):
+        values[n, n % 2 * 1200 :][:1200] = 0.0
+    readings = mixed_readings(values, np.ones(10, bool), DAY)
+    assert recover(readings, "panel", season=DAY).fit.alike < 0.05
+
+
+def test_a_season_can_be_too_long_for_blocks():
+    assert Stages.choose(60_000, 2500).block == 60
+    assert Stages.choose(35_040, 96) == Stages(35_040, 96, 672, 96)
+    assert Stages.choose(105_120, 288) == Stages(105_120, 288, 288, 288)
+    assert Stages.choose(20_000, 1440) == Stages(20_000, 1440, 1440, 0)

@@ -7,6 +7,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from unsum.calendar import DAY
 from unsum.draws import sample_within
 from unsum.errors import ParameterError, require_count
 from unsum.indicators import Indicators, make_indicators
@@ -111,8 +112,9 @@ class PanelModel(Settings):
         by_blocks = stages.coarsen(readings)
         known = self._indicators(readings)
         traits = None if self.traits is None else make_traits(self.traits)
+        of_days = stages.block == season > 1 and readings.calendar.frequency.step < DAY
         model = replace(
-            self, season=7 if season > 1 and stages.block == season else 1, traits=traits,
+            self, season=7 if of_days else 1, traits=traits,
             indicators=None if known is None else known.by_blocks(stages.block),
         )  # fmt: skip
         blocks = model._fit_at_once(by_blocks, threads)

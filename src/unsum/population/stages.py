@@ -15,7 +15,7 @@ import numpy as np
 import pyarrow as pa
 
 from unsum.calendar import Calendar
-from unsum.draws import sample_series
+from unsum.draws import reading_lengths, sample_series
 from unsum.errors import ParameterError
 from unsum.population.learn import learn_population
 from unsum.population.model import Population
@@ -23,8 +23,10 @@ from unsum.readings import Readings
 from unsum.traits import Traits
 
 MAX_BLOCKS = 1000
-MAX_SPAN = 700  # periods of a window with its margins
-MARGIN = 5  # blocks, at most, that are seen beyond both ends of a window
+MAX_SEASON = 1500  # periods of a block, if it is a season
+MAX_SPAN = 900  # periods of a window with its margins, unless it is a single block
+ENOUGH_SPAN = 700  # which margins of more than a block do not exceed
+BLOCKS, MARGIN = 7, 5  # of a window, and beyond both of its ends, at most
 MAX_GROUPS = 6  # parts of the range with a population of their own
 MAX_FINE, MAX_OTHERS = 200, 100  # series that the windows are learned from
 MAX_DRAWS = 800  # windows of series that a population is learned from
@@ -49,12 +51,12 @@ class Stages:
                 f"method 'panel' handles up to {MAX_BLOCKS * MAX_SPAN:,} periods, these are "
                 f"{n_periods:,}; use a coarser step, or another method."
             )
-        block = max(1, season)
+        block = season if 1 < season <= MAX_SEASON else 1
         if -(-n_periods // block) > MAX_BLOCKS:
             block *= -(-n_periods // (block * MAX_BLOCKS))
-        count = max(1, min(7, MAX_SPAN // block))
-        margin = min(MARGIN, (MAX_SPAN // block - count) // 2)
-        return cls(n_periods, block, block * count, block * max(0, margin))
+        most = max(1, MAX_SPAN // block)
+        margin = max(1, min(MARGIN, (ENOUGH_SPAN // block - BLOCKS) // 2)) if most > 2 else 0
+        return cls(n_periods, block, block * min(BLOCKS, most - 2 * margin), block * margin)
 
     @property
     def n_blocks(self) -> int:
@@ -79,7 +81,7 @@ class Stages:
         made = made.cut(
             block_readings(*readings.arrays, _soft(readings), self.block, counts, *made.columns)
         )
-        none = np.flatnonzero(counts == 0)
+        none = np.flatnonzero(counts == 0)  # whose readings lie between edges
         if len(none):
             places = np.concatenate([[0], np.cumsum(counts)])[none]
             heads = readings.indptr[:-1]
@@ -92,7 +94,15 @@ class Stages:
                 *(np.insert(*each) for each in zip(made.columns, [places] * 4, rows, strict=True))
             )
             counts[none] = 1
-        return made.as_readings(readings, self.n_blocks, counts)
+        coarse = made.as_readings(readings, self.n_blocks, counts)
+        lost = np.add.reduceat(coarse.total, coarse.indptr[:-1]) <= 0
+        lost &= np.maximum.reduceat(readings.total, readings.indptr[:-1]) > 0
+        if lost.any():  # all that is positive lies between edges
+            whole = np.add.reduceat(readings.total, readings.indptr[:-1])
+            total = coarse.total.copy()
+            total[coarse.indptr[:-1][lost]] = whole[lost]
+            coarse = coarse.with_totals(total)
+        return coarse
 
     def populations(self, windows: Sequence[Population]) -> Iterator[tuple[int, Population]]:
         """Where each window begins, and the population of its part of the range."""
@@ -197,6 +207,9 @@ def learn_windows(
         if not seen.n_series:  # nothing was used there; then at any time
             windows = [stages.look(sample, blocks, int(k))[1] for k in begins]
             seen = _join(windows, named=traits is not None)[:MAX_DRAWS]
+        if not seen.n_series:
+            flat = Population(np.ones(stages.span), np.zeros((stages.span, stages.span)))
+            return [flat] * n_groups, ALIKE
         learned = learn_population(
             seen, shrinkage=shrinkage, steps=STEPS, season=season, traits=traits, doubt=doubt,
             seed=seed, threads=threads,
@@ -234,7 +247,8 @@ class Likeness:
         n = population.n_periods
         response, _ = given_blocks(population, self.block)
         for window in windows:
-            known = window.take(np.flatnonzero(window.complete()))
+            used = np.maximum.reduceat(window.total, window.indptr[:-1]) > 0
+            known = window.take(np.flatnonzero(window.complete() & used))
             if known.n_series < 2:
                 continue
             values = population.scale(known, population.levels(known)).reshape(-1, n)
@@ -252,7 +266,7 @@ def _teachers(readings: Readings, stages: Stages, seed: int) -> np.ndarray:
     """Series to learn windows from: finely read ones first, none that is zero throughout."""
     heads = readings.indptr[:-1]
     useful = np.maximum.reduceat(readings.total, heads) > 0
-    short = np.minimum.reduceat(readings.stop - readings.start, heads) < stages.block
+    short = reading_lengths(readings)[0] < stages.block
     chosen = []
     for some, most in ((useful & short, MAX_FINE), (useful & ~short, MAX_OTHERS)):
         places = np.flatnonzero(some)
