@@ -2,7 +2,7 @@
 
     python benchmarks/scale.py [--series 10000,100000,1000000] [--fit-only 10000000]
     python benchmarks/scale.py --series 1500000 --reads 52 --plain --memory 400000000 \
-        --limit 1500000000
+        --limit 2000000000
 
 Writes a folder of Parquet files with 13 bills of every customer over 365 days, rows in random
 order, and runs `unsum recover` on it in a process of its own, whose memory is limited by the

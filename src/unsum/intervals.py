@@ -119,7 +119,7 @@ class Uncertainty:
             weights = np.repeat((levels / unit) ** 2, np.diff(each.asked.places))
             variance = weights * self.calibration.own_variances(doubt, each.asked)
             spread = np.repeat(self.calibration.spread(doubt), np.diff(each.asked.places))
-            common = self.doubtful.alike * weights * doubt.within * np.sqrt(spread)
+            common = weights * doubt.common * np.sqrt(spread)
             own += np.bincount(slot, variance - common, len(sums))
             together += np.bincount(slot, np.sqrt(common), len(sums))
             counts += np.bincount(slot, minlength=len(sums))

@@ -47,7 +47,8 @@ def two_levels(stages, seed=0):
     for begin in stages.begins:
         periods = np.arange(begin, begin + stages.span) - stages.margin
         periods = np.clip(periods, 0, stages.n_periods - 1)
-        windows.append(Population(mean[periods], covariance[np.ix_(periods, periods)]))
+        own = Population(mean[periods], covariance[np.ix_(periods, periods)])
+        windows.append(Doubtful(own, np.zeros(own.covariance.shape)))
     whole = Doubtful(Population(mean, covariance), spread @ doubt @ spread.T)
     return whole, LongDoubtful(stages, Doubtful(by_blocks, doubt), windows, 0.25), spread
 
@@ -77,6 +78,7 @@ def test_blocks_and_windows_know_as_much_as_one_covariance(margin):
     np.testing.assert_allclose(found.shared, expected.shared, rtol=1e-4, atol=1e-4)
     np.testing.assert_allclose(found.residues, expected.residues @ spread, rtol=1e-3, atol=1e-2)
     assert (found.within <= found.variance).all()
+    np.testing.assert_allclose(found.common, 0.25 * found.within)
     inside = (asked.first % 4 > 0) | (asked.last % 4 > 0)
     assert found.within[~inside].max() < 1e-3 < found.within[inside].max()
 
@@ -91,7 +93,7 @@ def test_many_sums_are_asked_for_in_parts(monkeypatch):
     at_once = long.ask(readings, level, asked, slot=slot, n_slots=24)
     monkeypatch.setattr("unsum.population.long.MAX_ASKED", 50)
     in_parts = long.ask(readings, level, asked, slot=slot, n_slots=24)
-    for name in ("variance", "shared", "surprise", "counts", "within"):
+    for name in ("variance", "shared", "surprise", "counts", "within", "common"):
         np.testing.assert_array_equal(getattr(in_parts, name), getattr(at_once, name))
     np.testing.assert_allclose(in_parts.residues, at_once.residues, rtol=1e-12)
 

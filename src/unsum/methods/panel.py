@@ -204,7 +204,7 @@ class StagedFit:
 
     stages: Stages
     blocks: PanelFit
-    windows: list[Population]
+    windows: list[Doubtful]
     alike: float  # the share of what windows leave open that series have in common
     stop_reason: str
 
@@ -231,10 +231,10 @@ class StagedFit:
             return
         levels = self.levels[first : first + part.n_series]
         blocks = recover_blocks(self.blocks.population, stages.coarsen(part), levels)
-        for begin, population in stages.populations(self.windows):
+        for begin, known in stages.each(self.windows):
             places, seen = stages.look(part, blocks, begin)
             found = np.empty((len(places), stages.span))
-            population.condition(seen, population.levels(seen), found)
+            known.population.condition(seen, known.levels(seen), found)
             end = min(begin + stages.window, part.n_periods)
             values[places, begin:end] = found[:, stages.margin :][:, : end - begin]
 
@@ -250,12 +250,12 @@ class StagedFit:
         return self.blocks.traits
 
     def forget(self) -> StagedFit:
-        windows = [population.forget() for population in self.windows]
+        windows = [known.forget() for known in self.windows]
         return replace(self, blocks=self.blocks.forget(), windows=windows)
 
     def apply(self, readings: Readings, traits: Traits | None, threads: int | None) -> StagedFit:
         blocks = self.blocks.apply(self.stages.coarsen(readings), traits, threads)
-        windows = [population.knowing(traits) for population in self.windows]
+        windows = [known.knowing(traits) for known in self.windows]
         return replace(self, blocks=blocks, windows=windows)
 
 

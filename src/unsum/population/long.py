@@ -14,7 +14,6 @@ from functools import cached_property
 import numpy as np
 import pyarrow as pa
 
-from unsum.population.model import Population
 from unsum.population.stages import Stages, given_blocks, recover_blocks
 from unsum.population.uncertainty import Asked, Doubt, Doubtful, Expected
 from unsum.readings import Readings
@@ -30,7 +29,7 @@ class LongDoubtful:
 
     stages: Stages
     blocks: Doubtful
-    windows: list[Population]
+    windows: list[Doubtful]
     alike: float  # the share of what windows leave open that series have in common
 
     @property
@@ -42,11 +41,11 @@ class LongDoubtful:
         return self.blocks.traits
 
     def forget(self) -> LongDoubtful:
-        windows = [population.forget() for population in self.windows]
+        windows = [known.forget() for known in self.windows]
         return replace(self, blocks=self.blocks.forget(), windows=windows)
 
     def knowing(self, traits: Traits | None) -> LongDoubtful:
-        windows = [population.knowing(traits) for population in self.windows]
+        windows = [known.knowing(traits) for known in self.windows]
         return replace(self, blocks=self.blocks.knowing(traits), windows=windows)
 
     def levels(self, readings: Readings) -> np.ndarray:
@@ -62,10 +61,11 @@ class LongDoubtful:
         block = np.arange(stages.n_periods) // stages.block
         share = np.diff(self.places)
         values, within = found.values[:, block] * share, np.zeros(stages.n_periods)
-        for begin, population in stages.populations(self.windows):
+        for begin, known in stages.each(self.windows):
+            population = known.population
             own = slice(begin, min(begin + stages.window, stages.n_periods))
             seen = slice(stages.margin, stages.margin + own.stop - begin)
-            shapes = Doubtful(population, self._sure).expect(names).values
+            shapes = known.expect(names).values
             sums = np.add.reduceat(shapes, np.arange(0, stages.span, stages.block), axis=1)
             shares = shapes / np.maximum(np.repeat(sums, stages.block, axis=1), 1e-300)
             values[:, own] = found.values[:, block[own]] * shares[:, seen]
@@ -129,13 +129,14 @@ class LongDoubtful:
             owners = slot[between.owner[heads]]
             np.add.at(residues, owners, between.line[heads, None] * found.residues)
         by_blocks = between.combine(found.variance)
-        within = self._within(part, coarse, levels, asked)
+        within, common = self._within(part, coarse, levels, asked)
         seen = self._sees_readings(part, asked)
         return replace(
             found,
             variance=np.where(seen, np.maximum(by_blocks, within), by_blocks + within),
             shared=between.combine(found.shared),
             within=within,
+            common=common,
         )
 
     @cached_property
@@ -144,8 +145,8 @@ class LongDoubtful:
         stages = self.stages
         count = stages.window // stages.block
         places = []
-        for begin, population in stages.populations(self.windows):
-            mean = population.mean[stages.margin :][: stages.window]
+        for begin, known in stages.each(self.windows):
+            mean = known.population.mean[stages.margin :][: stages.window]
             shape = np.maximum(mean, 1e-300).reshape(count, stages.block)
             before = np.cumsum(shape, axis=1) - shape
             share = np.minimum(before / shape.sum(axis=1, keepdims=True), 1.0)
@@ -157,15 +158,16 @@ class LongDoubtful:
 
     def _within(
         self, part: Readings, coarse: Readings, levels: np.ndarray, asked: Asked
-    ) -> np.ndarray:
+    ) -> tuple[np.ndarray, np.ndarray]:
         """Variances of sums given all blocks: of what they have of their first and last ones.
 
-        At each end of a sum it is seen with its margins; a sum that is seen whole is so once.
+        At each end of a sum it is seen with its margins; a sum that is seen whole is so once. Also
+        the part that series have in common: what is alike, and the doubt about means.
         """
-        variance = np.zeros(len(asked))
+        variance, common = np.zeros(len(asked)), np.zeros(len(asked))
         stages = self.stages
         if not self.windows:
-            return variance
+            return variance, common
         head = asked.first // stages.window
         tail = np.maximum(asked.last - 1, 0) // stages.window
         in_head = asked.last <= (head + 1) * stages.window + stages.margin
@@ -177,7 +179,7 @@ class LongDoubtful:
         series = np.repeat(np.arange(part.n_series), np.diff(asked.places))
         unit = np.where(levels > 0, levels, np.inf)
         blocks = recover_blocks(self.blocks.population, coarse, levels)
-        for k, (begin, population) in enumerate(stages.populations(self.windows)):
+        for k, (begin, known) in enumerate(stages.each(self.windows)):
             some = np.sort(asking[cuts[k] : cuts[k + 1]])
             if not len(some):
                 continue
@@ -189,10 +191,12 @@ class LongDoubtful:
                 np.maximum(asked.first[some] - begin + stages.margin, 0),
                 np.minimum(asked.last[some] - begin + stages.margin, stages.span),
             )
-            within = population.levels(seen)
-            found = Doubtful(population, self._sure).ask(seen, within, own).variance
-            variance[some] += found * (within[place] / unit[series[some]]) ** 2
-        return variance
+            within = known.levels(seen)
+            found = known.ask(seen, within, own)
+            scale = (within[place] / unit[series[some]]) ** 2
+            common[some] += (self.alike * found.variance + found.shared) * scale
+            variance[some] += (found.variance + found.shared) * scale
+        return variance, common
 
     def _sees_readings(self, part: Readings, asked: Asked) -> np.ndarray:
         """Whether the readings at both ends of sums lie in windows, which then know all there is.
@@ -212,10 +216,6 @@ class LongDoubtful:
             )
             seen &= (begin <= start) & (stop <= begin + stages.span)
         return np.asarray(seen)
-
-    @cached_property
-    def _sure(self) -> np.ndarray:
-        return np.zeros((self.stages.span, self.stages.span))
 
 
 def _cut(asked: Asked) -> np.ndarray:

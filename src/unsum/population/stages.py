@@ -19,6 +19,7 @@ from unsum.draws import reading_lengths, sample_series
 from unsum.errors import ParameterError
 from unsum.population.learn import learn_population
 from unsum.population.model import Population
+from unsum.population.uncertainty import Doubtful
 from unsum.readings import Readings
 from unsum.traits import Traits
 
@@ -104,13 +105,11 @@ class Stages:
             coarse = coarse.with_totals(total)
         return coarse
 
-    def populations(self, windows: Sequence[Population]) -> Iterator[tuple[int, Population]]:
+    def each(self, windows: Sequence[Doubtful]) -> Iterator[tuple[int, Doubtful]]:
         """Where each window begins, and the population of its part of the range."""
-        for population, begins in zip(
-            windows, np.array_split(self.begins, len(windows)), strict=True
-        ):
+        for known, begins in zip(windows, np.array_split(self.begins, len(windows)), strict=True):
             for begin in begins:
-                yield int(begin), population
+                yield int(begin), known
 
     def look(
         self, readings: Readings, blocks: np.ndarray, begin: int
@@ -188,7 +187,7 @@ def learn_windows(
     doubt: float | None,
     seed: int,
     threads: int | None,
-) -> tuple[list[Population], float]:
+) -> tuple[list[Doubtful], float]:
     """A population of windows for each part of the range; `fill_blocks` gives blocks of series.
 
     Also the share of what windows leave open that series have in common at the same dates.
@@ -209,12 +208,12 @@ def learn_windows(
             seen = _join(windows, named=traits is not None)[:MAX_DRAWS]
         if not seen.n_series:
             flat = Population(np.ones(stages.span), np.zeros((stages.span, stages.span)))
-            return [flat] * n_groups, ALIKE
+            return [Doubtful(flat, flat.covariance)] * n_groups, ALIKE
         learned = learn_population(
             seen, shrinkage=shrinkage, steps=STEPS, season=season, traits=traits, doubt=doubt,
             seed=seed, threads=threads,
         )  # fmt: skip
-        populations.append(learned.population)
+        populations.append(Doubtful.learned_from(seen, learned.population))
         likeness.learn(learned.population, windows)
     return populations, likeness.share
 

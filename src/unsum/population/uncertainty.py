@@ -11,7 +11,6 @@ import itertools
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import ClassVar
 
 import numpy as np
 import pyarrow as pa
@@ -68,7 +67,8 @@ class Doubt:
     `variance` is that of a series on its own, `shared` what comes from the mean of the population.
     `surprise` is how far the readings of each series, `counts` of them, are from what is usual.
     `residues` are the curves that a wrong mean would be multiplied with, one for each slot.
-    On long grids `within` is the part of `variance` that windows leave open given blocks.
+    On long grids `within` is the part of `variance` that windows leave open given blocks, and
+    `common` the part of that which sums of several series over the same periods share.
     """
 
     variance: np.ndarray
@@ -77,11 +77,12 @@ class Doubt:
     counts: np.ndarray
     residues: np.ndarray
     within: np.ndarray
+    common: np.ndarray
 
     @classmethod
     def join(cls, parts: Sequence[Doubt], residues: np.ndarray) -> Doubt:
         """Parts of series, one after the other, with the residues of all."""
-        names = ("variance", "shared", "surprise", "counts", "within")
+        names = ("variance", "shared", "surprise", "counts", "within", "common")
         joined = {name: np.concatenate([getattr(part, name) for part in parts]) for name in names}
         return cls(residues=residues, **joined)
 
@@ -104,8 +105,6 @@ class Doubtful:
 
     population: Population
     covariance_of_mean: np.ndarray
-
-    alike: ClassVar[float] = 0.0  # there is nothing within
 
     @classmethod
     def learned_from(cls, sample: Readings, population: Population) -> Doubtful:
@@ -190,7 +189,7 @@ class Doubtful:
         )  # fmt: skip
         return Doubt(
             variance, shared, surprise, np.diff(part.indptr), np.cumsum(residues, axis=1)[:, :-1],
-            np.zeros(len(asked)),
+            np.zeros(len(asked)), np.zeros(len(asked)),
         )  # fmt: skip
 
     def sources(self, part: Readings, levels: np.ndarray) -> np.ndarray:
