@@ -24,6 +24,14 @@ from unsum.recovering import recover
 from unsum.tables.sums import sum_groups, sum_series
 
 
+@pytest.fixture(scope="module", autouse=True)
+def few_populations():
+    """Two parts of the range instead of six, which is quicker."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("unsum.population.stages.MAX_GROUPS", 2)
+        yield
+
+
 def two_levels(stages, seed=0):
     """A population whose blocks are filled in the same way, up to what is left open within them.
 
@@ -159,12 +167,12 @@ def test_what_is_known_survives_a_file_and_serves_others(mixed, tmp_path):
 
 
 def test_tails_and_sources_are_told(mixed):
-    values, fine, _ = mixed
+    values, fine = mixed[0][:24], mixed[1][:24]
     readings = mixed_readings(values, fine, 10 * DAY)
     ends = readings.stop <= np.where(fine, 2040, 1920)[readings.series_of_readings()]
     recovery = recover(readings.keep(ends), "panel", season=DAY, interval=0.9)
     tails = recovery.unbilled(backend="pyarrow")
-    assert len(tails) == 36
+    assert len(tails) == 18
     truth = values[~fine, 1920:].sum(axis=1)
     assert 0.7 < inside(truth, tails["lower"], tails["upper"]).mean() <= 1
     (low,), (high,) = (
@@ -200,25 +208,25 @@ def traits_of(names, kind):
 
 
 def test_traits_tell_how_days_look_like():
-    late = np.random.default_rng(1).random(42) < 0.5
-    values = days_of_series(n_series=42, n_days=170, share=0.8 - 0.6 * late)
+    late = np.random.default_rng(1).random(30) < 0.5
+    values = days_of_series(n_series=30, n_days=170, share=0.8 - 0.6 * late)
     kind = np.where(late, "late", "early")
-    fine = np.arange(42) % 3 == 0
-    readings = mixed_readings(values[:40], fine[:40], 10 * DAY)
-    known = traits_of(range(42), kind)
+    fine = np.arange(30) % 3 == 0
+    readings = mixed_readings(values[:28], fine[:28], 10 * DAY)
+    known = traits_of(range(30), kind)
     plain, told = (
         recover(readings, "panel", season=DAY, traits=each, interval=each and 0.9)
         for each in (None, known)
     )
-    gaps = [np.linalg.norm((each.values - values[:40])[~fine[:40]]) for each in (told, plain)]
+    gaps = [np.linalg.norm((each.values - values[:28])[~fine[:28]]) for each in (told, plain)]
     assert gaps[0] < 0.8 * gaps[1]
     predicted = told.predict(backend="pyarrow")
-    assert predicted["series"].unique().to_pylist() == ["40", "41"]
+    assert predicted["series"].unique().to_pylist() == ["28", "29"]
     lower, value, upper = (np.asarray(predicted[name]) for name in ("lower", "value", "upper"))
     assert (lower <= value).all()
     assert (value <= upper).all()
     shape = value.reshape(2, -1, DAY).sum(axis=1)
-    assert ((shape[:, 8:].sum(axis=1) > shape[:, 4:8].sum(axis=1)) == late[40:]).all()
+    assert ((shape[:, 8:].sum(axis=1) > shape[:, 4:8].sum(axis=1)) == late[28:]).all()
     applied = told.model.apply(readings[1:3], traits=traits_of([1, 2], kind[1:3]), interval=0.9)
     np.testing.assert_allclose(applied.values, told.values[1:3], rtol=1e-9)
 
