@@ -186,7 +186,7 @@ def draw_series(axis: Axis, *, bounded: bool) -> Any:
     steps = plot.quad(
         "left", "right", "top", 0, source=ColumnDataSource(empty, name="readings"),
         fill_color=ORANGE, fill_alpha=0.13, line_color=ORANGE, line_alpha=0.55,
-        legend_label="readings, spread evenly",
+        legend_label="readings",
     )  # fmt: skip
     values = ColumnDataSource(
         {name: [] for name in ("x", "at", "y", "lower", "upper")}, name="values"
