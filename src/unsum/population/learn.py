@@ -14,23 +14,29 @@ import itertools
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
+from hashlib import blake2b
+from typing import Any
 
 import numpy as np
 
 from unsum.engine import count_threads, one_blas_thread
 from unsum.indicators import Indicators
 from unsum.population.model import DOUBT, Population, average_diagonals
-from unsum.population.start import first_guess
+from unsum.population.start import first_guess, guess_again
 from unsum.readings import Readings
 from unsum.traits import Traits
 
 SHRINKAGE = 0.5
 STEPS = 20
+FIRST_STEPS = 10  # before the beginning is guessed again
+MAX_KEPT = 4  # beginnings
 SEASONAL = 0.8  # of the shrinkage goes towards the season, where there is one
 RIDGE = 5.0  # series that say that traits do not matter
 USUAL = 10  # estimated readings that stand for the usual error
 LEAST = 1e-6  # of the largest, for the mean at any period
 GROUP_READINGS = 4096  # of the series that are handled together
+
+_kept: dict[bytes, Population] = {}
 
 
 @dataclass
@@ -39,6 +45,11 @@ class Learned:
 
     population: Population
     likelihood: list[float] = field(default_factory=list)
+
+    def improve(self, readings: Readings, aim: Aim, pool: ThreadPoolExecutor) -> Learned:
+        """One step further."""
+        population, likelihood = _step(readings, self.population, aim, pool)
+        return Learned(population, [*self.likelihood, likelihood])
 
 
 def learn_population(
@@ -54,19 +65,45 @@ def learn_population(
     threads: int | None = None,
     progress: Callable[[int], None] | None = None,
 ) -> Learned:
-    """Learn from series none of which is zero throughout."""
-    start = replace(first_guess(readings, seed, indicators, season), traits=traits)
-    if doubt is not None:
-        start = replace(start, doubt=doubt, doubt_known=True)
-    learned = Learned(start)
-    aim = Aim(shrinkage, season, None if indicators is None else indicators.directions)
+    """Learn from series none of which is zero throughout.
+
+    The beginning is guessed, improved by a few steps, and guessed again from the mean of that. It
+    does not depend on the shrinkage, and is kept for those that are compared on the same readings.
+    """
+    directions = None if indicators is None else indicators.directions
+    key = _digest(readings, indicators, traits, readings.n_periods, season, doubt, seed)
+    start = _kept.get(key)
     with one_blas_thread(), ThreadPoolExecutor(count_threads(threads)) as pool:
+        if start is None:
+            guess = replace(first_guess(readings, seed, indicators, season), traits=traits)
+            if doubt is not None:
+                guess = replace(guess, doubt=doubt, doubt_known=True)
+            learned = Learned(guess)
+            for _ in range(FIRST_STEPS):
+                learned = learned.improve(readings, Aim(SHRINKAGE, season, directions), pool)
+            start = guess_again(readings, learned.population, seed, indicators, season)
+            for oldest in list(_kept)[: len(_kept) + 1 - MAX_KEPT]:
+                _kept.pop(oldest, None)
+            _kept[key] = start
+        learned = Learned(start)
         for _ in range(steps):
-            population, likelihood = _step(readings, learned.population, aim, pool)
-            learned = Learned(population, [*learned.likelihood, likelihood])
+            learned = learned.improve(readings, Aim(shrinkage, season, directions), pool)
             if progress is not None:
                 progress(1)
     return learned
+
+
+def _digest(
+    readings: Readings, indicators: Indicators | None, traits: Traits | None, *settings: Any
+) -> bytes:
+    """What a beginning depends on."""
+    arrays = [*readings.arrays, readings.active, readings.estimated]
+    arrays.append(None if indicators is None else indicators.scaled)
+    arrays.append(None if traits is None else traits.rows(readings.names))
+    question = blake2b(repr((settings, readings.names.to_pylist())).encode())
+    for array in arrays:
+        question.update(b"-" if array is None else np.ascontiguousarray(array).tobytes())
+    return question.digest()
 
 
 @dataclass(frozen=True)

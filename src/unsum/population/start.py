@@ -4,11 +4,16 @@ The covariance is a sum of simple ones: white noise, memories of growing length,
 and rhythms where there is a season. Their weights make the readings most likely, where wild series
 count for less. What no reading can show (how a total splits within it) then follows from what they
 do show at longer lags; where even that leaves a choice, each keeps the share that it began with.
+
+Once a mean has been learned, the covariance is guessed again from it: what the smooth mean missed
+no longer passes for noise of the series. And the mean is seen at every period, if dates differ, so
+that its own movement says how rough series may be where their readings do not: another simple
+covariance, that begins with half of the whole.
 """
 
 from __future__ import annotations
 
-from hashlib import blake2b
+from dataclasses import replace
 
 import numpy as np
 
@@ -16,7 +21,8 @@ from unsum.draws import sample_series
 from unsum.indicators import Indicators
 from unsum.methods.denton import Denton
 from unsum.methods.nmf import levels
-from unsum.population.model import Population
+from unsum.population.model import Population, average_diagonals
+from unsum.population.uncertainty import Doubtful
 from unsum.readings import Readings
 
 GROWTH = 2.5  # from one length of memory to the next
@@ -29,9 +35,8 @@ RHYTHM = 0.1  # of the share of others is what a rhythm begins with
 UNSEEN = 1e-6  # of the most that any weight matters: no reading shows what matters less
 MAX_READINGS = 3000  # of all series
 MAX_OF_SERIES = 60
-MAX_KEPT = 8  # answers, since shrinkages are compared on the same readings
-
-_kept: dict[bytes, np.ndarray] = {}
+NOTHING = np.zeros((0, 0))  # for a covariance that is not known yet
+LIKE_MEAN = 0.5  # of the variance begins as movement like that of the mean, once that is known
 
 
 def first_guess(
@@ -41,22 +46,52 @@ def first_guess(
 
     Estimated readings are used only if there is no other.
     """
-    from scipy.linalg import toeplitz
-
-    binding = readings.binding()
-    usable = np.add.reduceat(np.append(binding.total, 0.0), binding.indptr[:-1]) > 0
-    usable &= np.diff(binding.indptr) > 0
-    if usable.any():
-        readings = binding.take(np.flatnonzero(usable))
+    readings = _usable(readings)
     mean = _smooth_mean(readings)
-    covariance = np.asarray(toeplitz(_likely_covariance(_some(readings, seed), mean, season)))
+    covariance = _likely_covariance(_some(readings, seed), Population(mean, NOTHING), season)
     if indicators is not None:
         effects = _effects(readings, indicators.scaled)
         mean = mean + _roughness(readings, indicators.scaled @ effects)
         mean = np.maximum(mean, LEAST * mean.max())
-        own = indicators.scaled * (VARIETY * effects)
-        covariance = covariance + own @ own.T
+        covariance = covariance + _variety(indicators, effects)
     return Population(mean, covariance)
+
+
+def guess_again(
+    readings: Readings,
+    learned: Population,
+    seed: int = 0,
+    indicators: Indicators | None = None,
+    season: int = 1,
+) -> Population:
+    """The same from the mean that was learned, and from how it moves."""
+    movement = _movement(Doubtful.learned_from(readings, learned))
+    readings = _usable(readings)
+    covariance = _likely_covariance(_some(readings, seed), learned, season, movement)
+    if indicators is not None:
+        covariance = covariance + _variety(indicators, _effects(readings, indicators.scaled))
+    return replace(learned, covariance=covariance)
+
+
+def _usable(readings: Readings) -> Readings:
+    """Readings that bind, of series that are not zero throughout; all if there are none."""
+    binding = readings.binding()
+    usable = np.add.reduceat(np.append(binding.total, 0.0), binding.indptr[:-1]) > 0
+    usable &= np.diff(binding.indptr) > 0
+    return binding.take(np.flatnonzero(usable)) if usable.any() else readings
+
+
+def _movement(known: Doubtful) -> np.ndarray:
+    """The covariance of the mean with itself, by lag, what is open about it included."""
+    curve = known.population.mean - known.population.mean.mean()
+    by_lag = average_diagonals(np.outer(curve, curve) + known.covariance_of_mean)[0]
+    return np.asarray(by_lag / max(float(by_lag[0]), 1e-300))
+
+
+def _variety(indicators: Indicators, effects: np.ndarray) -> np.ndarray:
+    """The covariance of series that respond more or less to indicators."""
+    own = indicators.scaled * (VARIETY * effects)
+    return np.asarray(own @ own.T)
 
 
 def _effects(readings: Readings, columns: np.ndarray) -> np.ndarray:
@@ -179,29 +214,25 @@ def _some(readings: Readings, seed: int) -> Readings:
     return readings.take(sample_series(readings.names, size, seed))
 
 
-def _likely_covariance(readings: Readings, mean: np.ndarray, season: int) -> np.ndarray:
-    """By lag, from what readings have beyond the mean."""
-    population = Population(mean, np.zeros((0, 0)))
-    scaled = readings.total / np.repeat(population.levels(readings), np.diff(readings.indptr))
-    gap = scaled - (population.mean_sums[readings.stop] - population.mean_sums[readings.start])
+def _likely_covariance(
+    readings: Readings, population: Population, season: int, movement: np.ndarray | None = None
+) -> np.ndarray:
+    """From what readings have beyond the mean."""
+    from scipy.linalg import toeplitz
+
+    sums, mean_sums = population.scale(readings, population.levels(readings)), population.mean_sums
+    gap = sums - (mean_sums[readings.stop] - mean_sums[readings.start])
     place = np.arange(readings.n_readings) - readings.indptr[readings.series_of_readings()]
     kept = place < MAX_OF_SERIES
     sizes = np.minimum(np.diff(readings.indptr), MAX_OF_SERIES)
     indptr = np.concatenate([[0], np.cumsum(sizes)])
     seen = indptr, readings.start[kept], readings.stop[kept], gap[kept]
-    question = blake2b(b"".join(array.tobytes() for array in (*seen, mean)))
-    question.update(str(season).encode())
-    key = question.digest()
-    answer = _kept.get(key)
-    if answer is None:
-        answer = _explain_gaps(seen, len(mean), season)
-        for oldest in list(_kept)[: len(_kept) + 1 - MAX_KEPT]:
-            _kept.pop(oldest, None)
-        _kept[key] = answer
-    return answer
+    return np.asarray(toeplitz(_explain_gaps(seen, population.n_periods, season, movement)))
 
 
-def _explain_gaps(seen: tuple[np.ndarray, ...], n_periods: int, season: int) -> np.ndarray:
+def _explain_gaps(
+    seen: tuple[np.ndarray, ...], n_periods: int, season: int, movement: np.ndarray | None
+) -> np.ndarray:
     """A sum of simple covariances, with weights that make the gaps of readings most likely.
 
     Rhythms come last, for what is left, and only if they explain it better than misdating does: in
@@ -209,7 +240,11 @@ def _explain_gaps(seen: tuple[np.ndarray, ...], n_periods: int, season: int) -> 
     """
     plain = simple_covariances(n_periods)
     variance = max(float(np.mean(seen[3] ** 2 / (seen[2] - seen[1]))), 1e-12)
-    weights, _ = _raise_weights(seen, plain, np.full(len(plain), variance / len(plain)))
+    weights = np.full(len(plain), variance / len(plain))
+    if movement is not None:
+        plain = np.vstack([plain, movement])
+        weights = np.append((1 - LIKE_MEAN) * weights, LIKE_MEAN * variance)
+    weights, _ = _raise_weights(seen, plain, weights)
     rows = plain
     if 1 < season <= memory_lengths(n_periods)[-1]:
         small = RHYTHM * np.mean(weights)
