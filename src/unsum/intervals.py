@@ -155,8 +155,7 @@ class Uncertainty:
             scaled = fill(first, part) / np.where(levels > 0, levels, 1.0)
             asked = Asked.between(np.arange(part.n_periods + 1), part.n_series)
             doubt = self.doubtful.ask(part, levels[:, 0], asked)
-            variance = self.calibration.own_variances(doubt, asked).reshape(part.n_series, -1)
-            variance *= self.calibration.ratio_alone
+            variance = self.calibration.expected_squares(doubt, asked).reshape(part.n_series, -1)
             covered = part.covered() & (levels > 0)
             scaled, variance = (np.where(covered, each, 0.0) for each in (scaled, variance))
             count = np.maximum(covered.sum(axis=1), 1)

@@ -86,7 +86,7 @@ def test_days_know_their_weekdays():
         Frequency.parse("D"), None, 1_704_067_200_000_000 + np.arange(141) * 86_400_000_000
     )
     truth = Panel.from_values(week[np.arange(140) % 7] * noise, None, calendar)
-    readings = aggregate(truth, AtRandom(9))
+    readings = aggregate(truth, AtRandom(25))
     recovery = recover(readings)
     (chosen,) = [row["candidate"] for row in recovery.candidates if row["chosen"]]
     settings = {"shrinkage": shrinkage_of(chosen)}

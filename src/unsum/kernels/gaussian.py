@@ -222,25 +222,40 @@ def whiten_sums(indptr, start, stop, noise, both_sums, sums, explained, answer):
 
 
 @njit(cache=True, nogil=True, error_model="numpy", fastmath=FAST)
-def add_precisions(indptr, start, stop, noise, both_sums, precision):
-    """Add what the readings say about the mean of the population, as differences in both periods.
+def inform_mean(
+    indptr, start, stop, total, noise, mean_sums, both_sums, usual, precision, pull
+):  # fmt: skip
+    """Add what the readings say about the mean of the population, as differences from period to
+    period.
 
-    The running sums of `precision`, (n_periods + 1) squared, are the sum of `A' K^-1 A`: A are the
-    readings of a series, K their covariance.
+    The running sums of `precision` in both directions, (n_periods + 1) squared, are the sum of
+    `w A' K^-1 A`: A are the readings of a series, K their covariance. Those of `pull` are the sum
+    of `w A' K^-1 g`: g is what they have beyond the mean. The weight w of a series follows from how
+    wild it is, as if its readings had a Student distribution with `usual` degrees of freedom.
     """
     largest = _most_readings(indptr, len(both_sums))
-    L = np.empty((largest, largest))
+    L, w = np.empty((largest, largest)), np.empty(largest)
     for n in range(len(indptr) - 1):
         first, m = indptr[n], indptr[n + 1] - indptr[n]
         _factor(start, stop, first, m, both_sums, noise, L)
+        _whiten(start, stop, total, first, m, mean_sums, L, w)
         inverse = _invert(L, m)
+        squares = 0.0
+        for i in range(m):
+            squares += w[i] * w[i]
+        weight = (usual + m) / (usual + squares)
         for i in range(m):
             a, b = start[first + i], stop[first + i]
+            value = 0.0
+            for k in range(i, m):
+                value += weight * inverse[k, i] * w[k]
+            pull[a] += value
+            pull[b] -= value
             for j in range(m):
                 c, d = start[first + j], stop[first + j]
                 value = 0.0
                 for k in range(max(i, j), m):
-                    value += inverse[k, i] * inverse[k, j]
+                    value += weight * inverse[k, i] * inverse[k, j]
                 precision[a, c] += value
                 precision[b, c] -= value
                 precision[a, d] -= value

@@ -92,9 +92,9 @@ class PanelModel(Settings):
         places = np.flatnonzero(useful)
         places = sample_within(readings, places, n_periods / MAX_VALUES, self.seed)
         sample = readings.take(places)
+        season = self.season or readings.calendar.frequency.season
         learned = learn_population(
-            sample, shrinkage=self.shrinkage, steps=self.steps,
-            season=self.season or readings.calendar.frequency.season,
+            sample, shrinkage=self.shrinkage, steps=self.steps, season=season,
             indicators=self._indicators(readings),
             traits=None if self.traits is None else make_traits(self.traits), doubt=self.doubt,
             seed=self.seed,
@@ -103,7 +103,7 @@ class PanelModel(Settings):
         levels = learned.population.levels(readings)
         history = {"objective": -np.array(learned.likelihood), "residual": np.empty(0)}
         reason = f"the population was learned from {sample.n_series:,} series in {self.steps} steps"
-        return PanelFit(learned.population, levels, history, reason, sample)
+        return PanelFit(learned.population, levels, history, reason, sample, season)
 
     def _fit_stages(self, readings: Readings, threads: int | None) -> StagedFit:
         """First by blocks, then within windows."""
@@ -150,6 +150,7 @@ class PanelFit:
     history: dict[str, np.ndarray]
     stop_reason: str
     sample: Readings | None = None  # what the population was learned from
+    season: int = 1
     informed: Informed | None = None  # what further measures add
 
     profiles: ClassVar[None] = None
@@ -167,7 +168,7 @@ class PanelFit:
         if doubtful is None:
             if self.sample is None:
                 return self
-            doubtful = Doubtful.learned_from(self.sample, self.population)
+            doubtful = self.doubtful()
         values = np.empty((readings.n_series, readings.n_periods))
         self.fill(0, readings, values)
         return replace(self, informed=inform(readings, measures, doubtful, self.levels, values))
@@ -181,7 +182,7 @@ class PanelFit:
         """How sure the population is of itself; needs what it was learned from."""
         if self.sample is None:  # nothing but zeros, of which nothing is open
             return Doubtful(self.population, np.zeros(self.population.covariance.shape))
-        return Doubtful.learned_from(self.sample, self.population)
+        return Doubtful.learned_from(self.sample, self.population, self.season)
 
     @property
     def traits(self) -> Traits | None:

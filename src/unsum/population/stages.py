@@ -213,7 +213,7 @@ def learn_windows(
             seen, shrinkage=shrinkage, steps=STEPS, season=season, traits=traits, doubt=doubt,
             seed=seed, threads=threads,
         )  # fmt: skip
-        populations.append(Doubtful.learned_from(seen, learned.population))
+        populations.append(Doubtful.learned_from(seen, learned.population, season))
         likeness.learn(learned.population, windows)
     return populations, likeness.share
 

@@ -8,7 +8,7 @@ do show at longer lags; where even that leaves a choice, each keeps the share th
 Once a mean has been learned, the covariance is guessed again from it: what the smooth mean missed
 no longer passes for noise of the series. And the mean is seen at every period, if dates differ, so
 that its own movement says how rough series may be where their readings do not: another simple
-covariance, that begins with half of the whole.
+covariance, which begins with half of the whole.
 """
 
 from __future__ import annotations
@@ -21,11 +21,17 @@ from unsum.draws import sample_series
 from unsum.indicators import Indicators
 from unsum.methods.denton import Denton
 from unsum.methods.nmf import levels
+from unsum.population.kriging import krige_mean
+from unsum.population.lags import (
+    memory_lengths,
+    misdating,
+    rhythms,
+    simple_covariances,
+    variances_of_sums,
+)  # fmt: skip
 from unsum.population.model import Population, average_diagonals
-from unsum.population.uncertainty import Doubtful
 from unsum.readings import Readings
 
-GROWTH = 2.5  # from one length of memory to the next
 STEPS = 60  # few, so that what readings hardly show stays near the beginning
 RIDGE = 1e-3  # of a variance of one, so that effects which no reading shows stay at zero
 VARIETY = 0.5  # of an effect, from series to series, before more is known
@@ -64,13 +70,24 @@ def guess_again(
     indicators: Indicators | None = None,
     season: int = 1,
 ) -> Population:
-    """The same from the mean that was learned, and from how it moves."""
-    movement = _movement(Doubtful.learned_from(readings, learned))
-    readings = _usable(readings)
-    covariance = _likely_covariance(_some(readings, seed), learned, season, movement)
+    """The same from the mean that was learned, and from how it moves.
+
+    What indicators explain within readings, which no reading shows, stays in the mean.
+    """
+    usable = _usable(readings)
+    centre = np.full(readings.n_periods, float(learned.mean.mean()))
+    variety: np.ndarray | float = 0.0
     if indicators is not None:
-        covariance = covariance + _variety(indicators, _effects(readings, indicators.scaled))
-    return replace(learned, covariance=covariance)
+        effects = _effects(usable, indicators.scaled)
+        centre = centre + _roughness(usable, indicators.scaled @ effects)
+        variety = _variety(indicators, effects)
+    mean, open_ = krige_mean(readings, learned, season, centre)
+    learned = replace(learned, mean=np.maximum(mean, LEAST * mean.max()))
+    curve = mean - mean.mean()
+    movement = average_diagonals(np.outer(curve, curve) + open_)[0]
+    movement /= max(float(movement[0]), 1e-300)
+    covariance = _likely_covariance(_some(usable, seed), learned, season, movement)
+    return replace(learned, covariance=covariance + variety)
 
 
 def _usable(readings: Readings) -> Readings:
@@ -79,13 +96,6 @@ def _usable(readings: Readings) -> Readings:
     usable = np.add.reduceat(np.append(binding.total, 0.0), binding.indptr[:-1]) > 0
     usable &= np.diff(binding.indptr) > 0
     return binding.take(np.flatnonzero(usable)) if usable.any() else readings
-
-
-def _movement(known: Doubtful) -> np.ndarray:
-    """The covariance of the mean with itself, by lag, what is open about it included."""
-    curve = known.population.mean - known.population.mean.mean()
-    by_lag = average_diagonals(np.outer(curve, curve) + known.covariance_of_mean)[0]
-    return np.asarray(by_lag / max(float(by_lag[0]), 1e-300))
 
 
 def _variety(indicators: Indicators, effects: np.ndarray) -> np.ndarray:
@@ -153,58 +163,6 @@ def _smooth_mean(readings: Readings) -> np.ndarray:
     return mean
 
 
-def memory_lengths(n_periods: int) -> np.ndarray:
-    count = 1 + int(np.log(max(n_periods, 1)) / np.log(GROWTH))
-    return np.asarray(GROWTH ** np.arange(count))
-
-
-def simple_covariances(n_periods: int) -> np.ndarray:
-    """White noise, then by length of memory a rough one (exponential) and a smooth one (Matern)."""
-    lags = np.arange(n_periods)
-    rows = [(lags == 0).astype(float)]
-    for length in memory_lengths(n_periods):
-        rows.append(np.exp(-lags / length))
-        far = np.sqrt(5.0) * lags / length
-        rows.append((1 + far + far**2 / 3) * np.exp(-far))
-    return np.array(rows)
-
-
-def rhythms(n_periods: int, season: int) -> np.ndarray:
-    """Covariances of what repeats after a season, has no sum over it, and fades no faster.
-
-    From unrelated phases, by length of memory around the season, to a single wave.
-    """
-    lags, phases = np.arange(n_periods), np.arange(season)
-    around = np.minimum(phases, season - phases)
-    rows = [(phases == 0).astype(float)]
-    rows += [np.exp(-around / length) for length in memory_lengths(season // 2)]
-    rows.append(np.cos(2 * np.pi * phases / season))
-    rows = [(row - row.mean()) / (1 - row.mean()) for row in rows]
-    return np.array(
-        [
-            np.exp(-lags / length) * row[lags % season]
-            for length in memory_lengths(n_periods)
-            if length >= season
-            for row in rows
-        ]
-    )
-
-
-def _misdating(n_periods: int) -> np.ndarray:
-    """What a reading has too much and its neighbour too little: read late, or estimated."""
-    row = np.zeros(n_periods)
-    row[:2] = (2.0, -1.0)[:n_periods]
-    return row
-
-
-def variances_of_sums(covariance: np.ndarray) -> np.ndarray:
-    """Of sums over 0, 1, 2, ... periods, from covariances by lag (along the last axis)."""
-    ahead = np.cumsum(covariance, axis=-1)
-    growth = 2 * ahead - covariance[..., :1]  # what the next period adds
-    sums: np.ndarray = np.cumsum(growth, axis=-1)
-    return np.concatenate([np.zeros((*sums.shape[:-1], 1)), sums], axis=-1)
-
-
 def _some(readings: Readings, seed: int) -> Readings:
     """Not more series than it takes."""
     count = int(np.minimum(np.diff(readings.indptr), MAX_OF_SERIES).sum())
@@ -249,7 +207,7 @@ def _explain_gaps(
     if 1 < season <= memory_lengths(n_periods)[-1]:
         small = RHYTHM * np.mean(weights)
         more, misdated = (
-            np.vstack([plain, each]) for each in (rhythms(n_periods, season), _misdating(n_periods))
+            np.vstack([plain, each]) for each in (rhythms(n_periods, season), misdating(n_periods))
         )
         begin = np.append(weights, np.full(len(more) - len(plain), small))
         with_rhythms, likelihood = _raise_weights(seen, more, begin)

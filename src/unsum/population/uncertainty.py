@@ -15,11 +15,10 @@ from functools import cached_property
 import numpy as np
 import pyarrow as pa
 
+from unsum.population.kriging import krige_mean
 from unsum.population.model import Population, average_diagonals
 from unsum.readings import Readings
 from unsum.traits import Traits
-
-MOBILITY_STEPS = 3
 
 
 @dataclass(frozen=True)
@@ -107,29 +106,9 @@ class Doubtful:
     covariance_of_mean: np.ndarray
 
     @classmethod
-    def learned_from(cls, sample: Readings, population: Population) -> Doubtful:
-        """Before any reading the mean is as open as a stationary curve that moves as it does."""
-        from unsum.kernels.gaussian import add_precisions
-
-        n = population.n_periods
-        complete = sample.complete()  # each as good as a draw from the population
-        rest = sample.take(np.flatnonzero(~complete))
-        precision = np.zeros((n + 1, n + 1))
-        add_precisions(
-            rest.indptr, rest.start, rest.stop, population.noises(rest), population.both_sums,
-            precision,
-        )  # fmt: skip
-        precision = np.cumsum(np.cumsum(precision, axis=0), axis=1)[:n, :n]
-        if complete.any():
-            known = population.covariance + population.noise * np.eye(n)
-            precision += int(complete.sum()) * np.linalg.inv(known)
-        stationary = average_diagonals(population.covariance)
-        posterior: np.ndarray = np.zeros((n, n))
-        for _ in range(MOBILITY_STEPS):
-            prior = stationary * _mobility(population.mean, posterior, stationary[0], sample)
-            posterior = np.linalg.solve(np.eye(n) + prior @ precision, prior)
-            posterior = (posterior + posterior.T) / 2
-        return cls(population, posterior)
+    def learned_from(cls, sample: Readings, population: Population, season: int = 1) -> Doubtful:
+        """With what the readings that it was learned from leave open about its mean."""
+        return cls(population, krige_mean(sample, population, season)[1])
 
     @property
     def traits(self) -> Traits | None:
@@ -207,22 +186,3 @@ class Doubtful:
             left.append(variance.reshape(part.n_series, -1).sum(axis=1) / max(whole, 1e-300))
         own, open_ = 1 - np.minimum(left[0], 1.0), np.minimum(left[1], left[0])
         return np.column_stack([own, 1 - own - open_, open_])
-
-
-def _mobility(
-    mean: np.ndarray, doubt: np.ndarray, covariance: np.ndarray, sample: Readings
-) -> float:
-    """How much the mean moves, against a series: by squared steps, of a period and of a reading.
-
-    What is open about the steps, by the covariance of the mean so far, counts as movement.
-    """
-    usual = int(np.clip(np.mean(sample.stop - sample.start), 1, max(1, len(mean) // 2)))
-    found = []
-    for lag in {1, usual}:
-        if lag < len(mean):
-            moves = (mean[lag:] - mean[:-lag]) ** 2
-            moves += np.diagonal(doubt)[lag:] + np.diagonal(doubt)[:-lag]
-            moves -= 2 * np.diagonal(doubt, lag)
-            expected = 2 * float(covariance[0] - covariance[lag])
-            found.append(float(np.mean(moves)) / max(expected, 1e-300))
-    return float(np.clip(max(found, default=1.0), 0.01, 10.0))

@@ -20,8 +20,10 @@ from unsum.selection.choosing import Trial
 LEVELS = np.linspace(0.0, 1.0, 201)
 USUAL = 50  # Gaussian errors of the expected size that stand beside what was seen
 USUAL_OUTSIDE = 10  # the same where nothing is read: there less is seen, and errors are larger
+DIFFER = 0.6  # how far the logarithm of the ratio usually is from zero
+DIFFER_LONG = 1.5  # the same on long grids, where more is taken for granted
 FEW = 12  # sums of each series that say what series share
-LEAST_SHARED = 0.5  # folds see coarser sums than are asked for, and may deny only so much
+MOST_SHARED = 2.0  # folds see coarser sums than are asked for: they may add so much, and deny none
 TRUST = 2.0 ** np.arange(0, 9)  # candidates: how many readings a usual series is worth
 
 
@@ -31,8 +33,7 @@ class Calibration:
 
     trust: float = 1.0  # how many readings it takes to believe that a series is wilder than others
     shared: float = 1.0  # how much of the doubt about the mean the errors of series have in common
-    ratio: float = 1.0  # mean squared error of splits over their variance
-    ratio_alone: float = 1.0  # the same without the doubt that series share
+    ratio: float = 1.0  # mean squared error of splits over their variance, as far as folds tell
     misses: np.ndarray = field(default_factory=lambda: LEVELS)  # at LEVELS, error over deviation
     misses_outside: np.ndarray = field(default_factory=lambda: LEVELS)  # where nothing is read
 
@@ -45,6 +46,10 @@ class Calibration:
         """The variance of every sum that was asked for, before `ratio`."""
         variances: np.ndarray = self.own_variances(doubt, asked) + self.shared * doubt.shared
         return variances
+
+    def expected_squares(self, doubt: Doubt, asked: Asked) -> np.ndarray:
+        """The squared error to expect of every sum of a series on its own."""
+        return np.asarray(self.ratio * (self.own_variances(doubt, asked) + doubt.shared))
 
     def own_variances(self, doubt: Doubt, asked: Asked) -> np.ndarray:
         """The same without what series share.
@@ -91,30 +96,53 @@ def calibrate(trials: Sequence[Trial], fits: Sequence[Learned]) -> Calibration:
         gaussian = _quantiles([], 1.0, USUAL)
         return Calibration(misses=gaussian, misses_outside=gaussian)
     found = Calibration(trust=_likely_trust(evidence))
-    found = replace(found, shared=_shared(evidence, found))
-    squares, expected, alone, misses, outside = 0.0, 0.0, 0.0, [], []
+    ratio = _ratio(evidence, found)
+    found = replace(found, ratio=ratio, shared=_shared(evidence, found))
+    misses, outside = [], []
     for each in evidence:
         variance = found.variances(each.within, each.asked)
-        squares += float(np.sum(each.gaps**2 * each.weight))
-        expected += float(np.sum(variance * each.weight))
-        alone += float(np.sum(found.own_variances(each.within, each.asked) * each.weight))
         misses.append(np.abs(each.gaps) / np.sqrt(np.maximum(variance, 1e-300)))
         variance = found.variances(each.outside, each.asked_outside)
         outside.append(np.abs(each.gaps_outside) / np.sqrt(np.maximum(variance, 1e-300)))
-    share = USUAL / sum(len(each) for each in misses)
-    ratio = _ratio(squares, expected, share)
     return replace(
         found,
-        ratio=ratio,
-        ratio_alone=_ratio(squares, alone, share),
         misses=_quantiles(misses, 1.0, USUAL),
         misses_outside=_quantiles(outside, np.sqrt(ratio), USUAL_OUTSIDE),
     )
 
 
-def _ratio(squares: float, expected: float, share: float) -> float:
-    """Of what was seen to what was expected, with a share of as much again that is as expected."""
-    return (squares + share * expected) / (expected + share * expected) if expected > 0 else 1.0
+def _ratio(evidence: Sequence[Evidence], found: Calibration) -> float:
+    """Of what was seen to what was expected, with a few errors that are as expected beside them.
+
+    Errors of a series, of a date and of a fold go together, so that a few of them can decide; and
+    series with few readings are far less known once some are merged. The less sure the ratio is,
+    the nearer it is moved to one.
+    """
+    squares, expected, series, dates, folds = [], [], [], [], []
+    for fold, each in enumerate(evidence):
+        asked = each.asked
+        if not len(asked):
+            continue
+        squares.append(each.gaps**2 * each.weight)
+        expected.append(found.expected_squares(each.within, asked) * each.weight)
+        series.append(np.repeat(np.arange(len(asked.places) - 1), np.diff(asked.places)))
+        dates.append((asked.first + asked.last) // (4 * int(np.mean(asked.last - asked.first))))
+        folds.append(np.full(len(asked), fold))
+    seen, usual = np.concatenate(squares), np.concatenate(expected)
+    if usual.sum() <= 0:
+        return 1.0
+    share = USUAL / len(seen)
+    ratio = float(seen.sum() / usual.sum() + share) / (1 + share)
+    away = (seen - ratio * usual) / (ratio * usual.sum())
+    by_series, by_date, by_fold = (
+        float(np.sum(np.bincount(np.concatenate(groups), away) ** 2))
+        for groups in (series, dates, folds)
+    )
+    error = max(by_series + by_date - float(away @ away), by_series, by_date, by_fold)
+    counts = np.concatenate([each.within.counts for each in evidence])
+    error += (2 / float(np.mean(counts))) ** 2
+    differ = DIFFER_LONG if isinstance(evidence[0].doubtful, LongDoubtful) else DIFFER
+    return float(ratio ** (differ**2 / (differ**2 + error)))
 
 
 def _quantiles(misses: Sequence[np.ndarray], scale: float, usual: int) -> np.ndarray:
@@ -191,7 +219,7 @@ def _shared(evidence: Sequence[Evidence], found: Calibration) -> float:
         return 1.0
     error = max(noise, 0.0) / agreed**2
     shared = (together / agreed + error) / (1 + error)
-    return float(np.clip(shared, LEAST_SHARED, 1 / LEAST_SHARED))
+    return float(np.clip(shared, 1.0, MOST_SHARED))
 
 
 def _square(one: np.ndarray, other: np.ndarray, covariance: np.ndarray) -> float:

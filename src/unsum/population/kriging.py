@@ -1,0 +1,97 @@
+"""The mean of a population given readings, and what they leave open about it.
+
+The mean is taken as a stationary curve around a centre. Its covariance is a sum of simple ones with
+weights that make the readings of all series together most likely. Where dates differ from series to
+series, the mean is seen at every period, though no series is: so that is a good guess.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from unsum.population.lags import memory_lengths, rhythms, simple_covariances
+from unsum.population.model import Population
+from unsum.readings import Readings
+
+STEPS = 10  # few, as one curve is all that is seen
+USUAL = 16.0  # readings that say that a series is as wild as others
+SUREST = 1e9  # the variance of the mean over its error, at most, so that systems stay solvable
+UNSEEN = 1e-6  # of the most that any weight matters: no reading shows what matters less
+
+
+def krige_mean(
+    sample: Readings, population: Population, season: int, centre: np.ndarray | None = None
+) -> tuple[np.ndarray, np.ndarray]:
+    """The mean, and its covariance given readings; the centre is flat if it is not told."""
+    from scipy.linalg import toeplitz
+
+    precision, pull = _say_of_mean(sample, population)
+    if centre is None:
+        centre = np.full(population.n_periods, float(population.mean.mean()))
+    away = population.mean - centre
+    variance = max(float(np.mean(away**2)), 1e-12)
+    surest = SUREST / (variance * max(float(np.max(np.diag(precision))), 1e-300))
+    precision, pull = min(surest, 1.0) * precision, min(surest, 1.0) * pull
+    pull = pull + precision @ away
+    prior = toeplitz(_likely_movement(precision, pull, variance, season))
+    covariance = np.linalg.solve(np.eye(len(centre)) + prior @ precision, prior)
+    covariance = (covariance + covariance.T) / 2
+    return centre + covariance @ pull, covariance
+
+
+def _say_of_mean(sample: Readings, population: Population) -> tuple[np.ndarray, np.ndarray]:
+    """The precision with which readings tell the mean, and what pulls on it, by period.
+
+    Series differ in how wild they are, and wild ones say less.
+    """
+    from unsum.kernels.gaussian import inform_mean
+
+    n = population.n_periods
+    complete = sample.complete()
+    rest = sample.take(np.flatnonzero(~complete))
+    steps, pulls = np.zeros((n + 1, n + 1)), np.zeros(n + 1)
+    inform_mean(
+        rest.indptr, rest.start, rest.stop, population.scale(rest, population.levels(rest)),
+        population.noises(rest), population.mean_sums, population.both_sums, USUAL, steps, pulls,
+    )  # fmt: skip
+    precision = np.cumsum(np.cumsum(steps, axis=0), axis=1)[:n, :n]
+    pull = np.cumsum(pulls)[:n]
+    if complete.any():  # each as good as a draw from the population
+        known = sample.take(np.flatnonzero(complete))
+        scaled = population.scale(known, population.levels(known))
+        inverse = np.linalg.inv(population.covariance + population.noise * np.eye(n))
+        gaps = scaled.reshape(-1, n) - population.mean
+        drawn = gaps @ inverse
+        weights = (USUAL + n) / (USUAL + np.sum(gaps * drawn, axis=1))
+        precision = precision + weights.sum() * inverse
+        pull = pull + weights @ drawn
+    return precision, pull
+
+
+def _likely_movement(
+    precision: np.ndarray, pull: np.ndarray, variance: float, season: int
+) -> np.ndarray:
+    """The covariance of the mean around its centre, by lag, before any reading.
+
+    Multiplicative steps that raise the likelihood of what pulls, from equal shares of a variance.
+    """
+    from scipy.linalg import toeplitz
+
+    n = len(pull)
+    rows = simple_covariances(n)
+    if 1 < season <= memory_lengths(n)[-1]:
+        rows = np.vstack([rows, rhythms(n, season)])
+    weights = np.full(len(rows), variance / len(rows))
+    periods = np.arange(n)
+    lags = np.abs(np.subtract.outer(periods, periods)).ravel()
+    for _ in range(STEPS):
+        left = np.linalg.inv(np.eye(n) + precision @ toeplitz(weights @ rows))
+        curve = left @ pull
+        fitted = 2 * np.correlate(curve, curve, "full")[n - 1 :]
+        fitted[0] /= 2
+        expected = np.bincount(lags, (left @ precision).ravel(), n)
+        slope = rows @ expected
+        shown = slope * weights > UNSEEN * np.max(slope * weights)
+        rise = np.maximum(rows @ fitted, 0.0) / np.where(shown, slope, 1.0)
+        weights = weights * np.where(shown, np.sqrt(rise), 1.0)
+    return np.asarray(weights @ rows)
