@@ -12,7 +12,8 @@ from tests.problems import random_readings
 from unsum.aggregation import Periodic, aggregate
 from unsum.experiments.synthetic import simulate_mixtures
 from unsum.panel import Panel
-from unsum.population.kriging import USUAL, _likely_movement, _say_of_mean, krige_mean
+from unsum.population.kriging import USUAL, _likely_weights, _say_of_mean, krige_mean
+from unsum.population.lags import simple_covariances
 from unsum.population.learn import learn_population
 from unsum.population.model import Population
 from unsum.readings import Readings
@@ -69,7 +70,8 @@ def test_the_mean_is_that_of_a_gaussian_process(seed):
     centre = np.full(20, population.mean.mean())
     away = population.mean - centre
     pull = pull + precision @ away
-    prior = toeplitz(_likely_movement(precision, pull, float(np.mean(away**2)), 1))
+    rows = simple_covariances(20)
+    prior = toeplitz(_likely_weights(precision, pull, rows, float(np.mean(away**2))) @ rows)
     covariance = np.linalg.inv(np.linalg.inv(prior) + precision)
     mean, found = krige_mean(readings, population, season=1)
     np.testing.assert_allclose(found, covariance, rtol=1e-5, atol=1e-7)
@@ -83,7 +85,8 @@ def test_steps_make_what_is_said_more_likely():
     errors = np.diag(rng.uniform(0.05, 0.2, 60))
     precision = np.linalg.inv(errors)
     seen = curve + rng.normal(0, 1, 60) * np.sqrt(np.diag(errors))
-    found = toeplitz(_likely_movement(precision, precision @ seen, float(np.var(curve)), 1))
+    rows = simple_covariances(60)
+    found = toeplitz(_likely_weights(precision, precision @ seen, rows, np.var(curve)) @ rows)
     white = np.var(curve) * np.eye(60)
     likelihood = [
         multivariate_normal(np.zeros(60), each + errors).logpdf(seen) for each in (white, found)
@@ -102,6 +105,19 @@ def test_a_smooth_mean_is_known_between_readings():
     missed = np.mean((mean - scaled.mean(axis=0)) ** 2)
     assert 0.3 < np.trace(covariance) / len(mean) / missed < 3
     assert missed < 0.05 * np.var(scaled.mean(axis=0))
+
+
+def test_a_long_mean_is_judged_by_its_middle(monkeypatch):
+    """Its movement is much the same in the middle as throughout."""
+    truth = simulate_mixtures(n_series=60, n_periods=160)
+    readings = aggregate(truth, Periodic(5))
+    population = learn_population(readings, steps=5).population
+    mean, covariance = krige_mean(readings, population, season=1)
+    monkeypatch.setattr("unsum.population.kriging.MAX_SEEN", 100)
+    again, open_ = krige_mean(readings, population, season=1)
+    assert not np.array_equal(again, mean)
+    assert np.linalg.norm(again - mean) < 0.05 * np.linalg.norm(mean - mean.mean())
+    assert 0.5 < np.trace(open_) / np.trace(covariance) < 2
 
 
 def test_a_mean_that_does_not_move_has_nothing_to_tell():

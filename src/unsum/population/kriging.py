@@ -15,6 +15,7 @@ from unsum.readings import Readings
 
 STEPS = 10  # few, as one curve is all that is seen
 USUAL = 16.0  # readings that say that a series is as wild as others
+MAX_SEEN = 700  # periods that say how the mean moves; it is taken as known at others
 SUREST = 1e9  # the variance of the mean over its error, at most, so that systems stay solvable
 UNSEEN = 1e-6  # of the most that any weight matters: no reading shows what matters less
 
@@ -26,17 +27,26 @@ def krige_mean(
     from scipy.linalg import toeplitz
 
     precision, pull = _say_of_mean(sample, population)
+    n = population.n_periods
     if centre is None:
-        centre = np.full(population.n_periods, float(population.mean.mean()))
+        centre = np.full(n, float(population.mean.mean()))
     away = population.mean - centre
     variance = max(float(np.mean(away**2)), 1e-12)
     surest = SUREST / (variance * max(float(np.max(np.diag(precision))), 1e-300))
     precision, pull = min(surest, 1.0) * precision, min(surest, 1.0) * pull
-    pull = pull + precision @ away
-    prior = toeplitz(_likely_movement(precision, pull, variance, season))
-    covariance = np.linalg.solve(np.eye(len(centre)) + prior @ precision, prior)
+    rows = simple_covariances(n)
+    if 1 < season <= memory_lengths(n)[-1]:
+        rows = np.vstack([rows, rhythms(n, season)])
+    first = max(0, (n - MAX_SEEN) // 2)
+    seen = slice(first, first + MAX_SEEN)
+    within = precision[seen, seen]
+    weights = _likely_weights(
+        within, pull[seen] + within @ away[seen], rows[:, : len(within)], variance
+    )
+    prior = toeplitz(weights @ rows)
+    covariance = np.linalg.solve(np.eye(n) + prior @ precision, prior)
     covariance = (covariance + covariance.T) / 2
-    return centre + covariance @ pull, covariance
+    return centre + covariance @ (pull + precision @ away), covariance
 
 
 def _say_of_mean(sample: Readings, population: Population) -> tuple[np.ndarray, np.ndarray]:
@@ -68,19 +78,16 @@ def _say_of_mean(sample: Readings, population: Population) -> tuple[np.ndarray, 
     return precision, pull
 
 
-def _likely_movement(
-    precision: np.ndarray, pull: np.ndarray, variance: float, season: int
+def _likely_weights(
+    precision: np.ndarray, pull: np.ndarray, rows: np.ndarray, variance: float
 ) -> np.ndarray:
-    """The covariance of the mean around its centre, by lag, before any reading.
+    """How much of each covariance by lag there is in the movement of the mean around its centre.
 
     Multiplicative steps that raise the likelihood of what pulls, from equal shares of a variance.
     """
     from scipy.linalg import toeplitz
 
     n = len(pull)
-    rows = simple_covariances(n)
-    if 1 < season <= memory_lengths(n)[-1]:
-        rows = np.vstack([rows, rhythms(n, season)])
     weights = np.full(len(rows), variance / len(rows))
     periods = np.arange(n)
     lags = np.abs(np.subtract.outer(periods, periods)).ravel()
@@ -94,4 +101,4 @@ def _likely_movement(
         shown = slope * weights > UNSEEN * np.max(slope * weights)
         rise = np.maximum(rows @ fitted, 0.0) / np.where(shown, slope, 1.0)
         weights = weights * np.where(shown, np.sqrt(rise), 1.0)
-    return np.asarray(weights @ rows)
+    return weights
