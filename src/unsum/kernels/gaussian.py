@@ -225,8 +225,7 @@ def whiten_sums(indptr, start, stop, noise, both_sums, sums, explained, answer):
 def inform_mean(
     indptr, start, stop, total, noise, mean_sums, both_sums, usual, precision, pull
 ):  # fmt: skip
-    """Add what the readings say about the mean of the population, as differences from period to
-    period.
+    """Add what the readings say about the mean of the population, as differences by period.
 
     The running sums of `precision` in both directions, (n_periods + 1) squared, are the sum of
     `w A' K^-1 A`: A are the readings of a series, K their covariance. Those of `pull` are the sum

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from unsum.population.lags import memory_lengths, rhythms, simple_covariances
+from unsum.population.lags import memory_lengths, raise_weights, rhythms, simple_covariances
 from unsum.population.model import Population
 from unsum.readings import Readings
 
@@ -17,7 +17,6 @@ STEPS = 10  # few, as one curve is all that is seen
 USUAL = 16.0  # readings that say that a series is as wild as others
 MAX_SEEN = 700  # periods that say how the mean moves; it is taken as known at others
 SUREST = 1e9  # the variance of the mean over its error, at most, so that systems stay solvable
-UNSEEN = 1e-6  # of the most that any weight matters: no reading shows what matters less
 
 
 def krige_mean(
@@ -97,8 +96,5 @@ def _likely_weights(
         fitted = 2 * np.correlate(curve, curve, "full")[n - 1 :]
         fitted[0] /= 2
         expected = np.bincount(lags, (left @ precision).ravel(), n)
-        slope = rows @ expected
-        shown = slope * weights > UNSEEN * np.max(slope * weights)
-        rise = np.maximum(rows @ fitted, 0.0) / np.where(shown, slope, 1.0)
-        weights = weights * np.where(shown, np.sqrt(rise), 1.0)
+        weights = raise_weights(weights, rows @ fitted, rows @ expected)
     return weights

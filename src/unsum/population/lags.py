@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 GROWTH = 2.5  # from one length of memory to the next
+UNSEEN = 1e-6  # of the most that any weight matters: no reading shows what matters less
 
 
 def memory_lengths(n_periods: int) -> np.ndarray:
@@ -57,3 +58,13 @@ def variances_of_sums(covariance: np.ndarray) -> np.ndarray:
     growth = 2 * ahead - covariance[..., :1]  # what the next period adds
     sums: np.ndarray = np.cumsum(growth, axis=-1)
     return np.concatenate([np.zeros((*sums.shape[:-1], 1)), sums], axis=-1)
+
+
+def raise_weights(weights: np.ndarray, fitted: np.ndarray, expected: np.ndarray) -> np.ndarray:
+    """A multiplicative step that raises a likelihood with the slopes `fitted - expected`.
+
+    What is not shown stays as it is.
+    """
+    shown = expected * weights > UNSEEN * np.max(expected * weights)
+    rise = np.maximum(fitted, 0.0) / np.where(shown, expected, 1.0)
+    return np.asarray(weights * np.where(shown, np.sqrt(rise), 1.0))

@@ -25,10 +25,11 @@ from unsum.population.kriging import krige_mean
 from unsum.population.lags import (
     memory_lengths,
     misdating,
+    raise_weights,
     rhythms,
     simple_covariances,
     variances_of_sums,
-)  # fmt: skip
+)
 from unsum.population.model import Population, average_diagonals
 from unsum.readings import Readings
 
@@ -38,7 +39,6 @@ VARIETY = 0.5  # of an effect, from series to series, before more is known
 LEAST = 1e-6  # of the largest, for the mean at any period; of the variance, for any weight
 USUAL = 16.0  # readings that say that a series is as wild as others
 RHYTHM = 0.1  # of the share of others is what a rhythm begins with
-UNSEEN = 1e-6  # of the most that any weight matters: no reading shows what matters less
 MAX_READINGS = 3000  # of all series
 MAX_OF_SERIES = 60
 NOTHING = np.zeros((0, 0))  # for a covariance that is not known yet
@@ -202,7 +202,7 @@ def _explain_gaps(
     if movement is not None:
         plain = np.vstack([plain, movement])
         weights = np.append((1 - LIKE_MEAN) * weights, LIKE_MEAN * variance)
-    weights, _ = _raise_weights(seen, plain, weights)
+    weights, _ = _likely_weights(seen, plain, weights)
     rows = plain
     if 1 < season <= memory_lengths(n_periods)[-1]:
         small = RHYTHM * np.mean(weights)
@@ -210,14 +210,14 @@ def _explain_gaps(
             np.vstack([plain, each]) for each in (rhythms(n_periods, season), misdating(n_periods))
         )
         begin = np.append(weights, np.full(len(more) - len(plain), small))
-        with_rhythms, likelihood = _raise_weights(seen, more, begin)
-        _, other = _raise_weights(seen, misdated, np.append(weights, small))
+        with_rhythms, likelihood = _likely_weights(seen, more, begin)
+        _, other = _likely_weights(seen, misdated, np.append(weights, small))
         if likelihood > other:
             weights, rows = with_rhythms, more
     return np.asarray(np.maximum(weights, LEAST * variance) @ rows)
 
 
-def _raise_weights(
+def _likely_weights(
     seen: tuple[np.ndarray, ...], covariances: np.ndarray, weights: np.ndarray
 ) -> tuple[np.ndarray, float]:
     """Multiplicative steps that raise the likelihood, and that; what is not shown stays."""
@@ -228,8 +228,5 @@ def _raise_weights(
     for _ in range(STEPS):
         fitted, expected = np.zeros(sums.shape[1]), np.zeros(sums.shape[1])
         likelihood = weigh_lags(indptr, start, stop, gap, weights @ sums, USUAL, fitted, expected)
-        slope = sums @ expected
-        shown = slope * weights > UNSEEN * np.max(slope * weights)
-        rise = np.maximum(sums @ fitted, 0.0) / np.where(shown, slope, 1.0)
-        weights = weights * np.where(shown, np.sqrt(rise), 1.0)
+        weights = raise_weights(weights, sums @ fitted, sums @ expected)
     return weights, likelihood
