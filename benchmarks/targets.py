@@ -46,7 +46,7 @@ ORACLES: tuple[tuple[str, str, dict[str, Any]], ...] = (
     ("Algorithm 2", "nmf-ar", {**PRINTED, "strength": "paper"}),
 )
 FURTHER = {  # file, periods added up, first period, periods
-    "regions, the second year": ("us_regions_daily", 1, 366, 365),
+    "regions, the first year": ("us_regions_daily", 1, 0, 365),
     "portugal by 3 hours": ("portugal_hourly", 3, 800, 360),
     "portugal by hours": ("portugal_hourly", 1, 4800, 336),
     "single households by weeks": ("ausgrid_weekly", 1, 0, 156),
