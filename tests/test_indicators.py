@@ -11,8 +11,8 @@ from unsum.errors import ParameterError, TableError
 from unsum.experiments.compare import measure_recovery
 from unsum.indicators import make_indicators
 from unsum.panel import Panel
+from unsum.population.dates import average_dates
 from unsum.population.learn import Aim
-from unsum.population.model import average_diagonals
 from unsum.recovering import recover
 
 DAYS = 150
@@ -137,7 +137,7 @@ def test_shrinkage_keeps_what_lies_along_indicators():
     shrunk = Aim(1.0, 1, directions).shrink(covariance)
     along = directions @ directions.T
     rest = np.eye(20) - along
-    expected = along @ covariance @ along + average_diagonals(rest @ covariance @ rest)
+    expected = along @ covariance @ along + average_dates(rest @ covariance @ rest)
     np.testing.assert_allclose(shrunk, expected, atol=1e-10)
     assert np.linalg.eigvalsh(shrunk)[0] > -1e-10
     assert np.array_equal(Aim(0.0, 4, directions).shrink(covariance), covariance)

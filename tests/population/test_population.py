@@ -17,8 +17,9 @@ from unsum.kernels.stationary import weigh_lags
 from unsum.methods.panel import PanelModel
 from unsum.panel import Panel
 from unsum.population.lags import rhythms, simple_covariances, variances_of_sums
+from unsum.population.dates import average_diagonals
 from unsum.population.learn import Aim, learn_population, weigh
-from unsum.population.model import Population, average_diagonals
+from unsum.population.model import Population
 from unsum.population.start import first_guess, guess_again
 from unsum.population.uncertainty import Asked, Doubtful
 from unsum.readings import Readings
@@ -249,29 +250,6 @@ def test_a_few_wild_series_do_not_speak_for_all_in_the_start():
         covariance = first_guess(aggregate(Panel.from_values(values), AtRandom(3))).covariance[0]
         shapes.append(covariance[3] / covariance[0])
     assert shapes[1] > 0.8 * shapes[0]
-
-
-def test_a_stationary_covariance_stays_positive():
-    rng = np.random.default_rng(1)
-    for n in (1, 2, 7, 40):
-        root = rng.normal(0, 1, (n, 3))
-        stationary = average_diagonals(root @ root.T)
-        assert np.linalg.eigvalsh(stationary)[0] > -1e-12
-        for lag in range(n):
-            assert len(set(np.round(np.diagonal(stationary, lag), 12))) == 1
-    assert np.array_equal(Aim(0.0).shrink(np.eye(3)), np.eye(3))
-
-
-@pytest.mark.parametrize(("n", "season"), [(12, 4), (17, 5), (9, 9), (6, 1)])
-def test_a_seasonal_covariance_comes_back_after_every_season(n, season):
-    root = np.random.default_rng(n).normal(0, 1, (n, 3))
-    covariance = root @ root.T
-    seasonal = average_diagonals(covariance, season)
-    assert np.linalg.eigvalsh(seasonal)[0] > -1e-12
-    np.testing.assert_allclose(seasonal, seasonal.T)
-    np.testing.assert_allclose(seasonal[season:, season:], seasonal[: -season or n, : -season or n])
-    by_hand = sum(covariance[t, t + 1] for t in range(n - 1) if t % season == 0) / (n / season)
-    assert seasonal[0, min(1, n - 1)] == pytest.approx(by_hand)
 
 
 def test_wild_series_count_for_less():

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from unsum.population.uncertainty import Doubtful
     from unsum.selection.choosing import Candidate
 
-SHRINKAGES = (0.05, 0.2, 0.5, 0.8)
+SHRINKAGES = (0.0125, 0.05, 0.2, 0.6)
 TRIAL_STEPS = 10  # of learning, while methods are compared
 MORE_FOLDS = 2  # of the chosen method, to see how far it misses
 MAX_VALUES = 4_000_000  # of the series that the expected error is about

@@ -21,7 +21,8 @@ import numpy as np
 
 from unsum.engine import count_threads, one_blas_thread
 from unsum.indicators import Indicators
-from unsum.population.model import DOUBT, Population, average_diagonals
+from unsum.population.dates import average_dates
+from unsum.population.model import DOUBT, Population
 from unsum.population.start import first_guess, guess_again
 from unsum.readings import Readings
 from unsum.traits import Traits
@@ -126,10 +127,7 @@ class Aim:
             target = self.directions @ inside @ self.directions.T
             crossing = self.directions @ along
             rest = covariance - crossing - crossing.T + target
-        averaged = average_diagonals(rest)
-        if self.season > 1:
-            seasonal = average_diagonals(rest, self.season)
-            averaged = (1 - SEASONAL) * averaged + SEASONAL * seasonal
+        averaged = average_dates(rest, self.season, SEASONAL)
         return (1 - self.shrinkage) * covariance + self.shrinkage * (target + averaged)
 
 

@@ -148,20 +148,3 @@ class Population:
         sums = np.concatenate([np.zeros((len(shift), 1)), np.cumsum(shift, axis=1)], axis=1)
         series = readings.series_of_readings()
         return np.asarray(sums[series, readings.stop] - sums[series, readings.start])
-
-
-def average_diagonals(covariance: np.ndarray, season: int = 1) -> np.ndarray:
-    """The covariance nearest in shape that is the same after every season (stationary for 1).
-
-    Sums over the places of a diagonal that are whole seasons apart are divided by the number of
-    seasons in the window, which keeps the result positive semidefinite.
-    """
-    n = len(covariance)
-    periods = np.arange(n)
-    phase = periods % season
-    averaged = np.empty_like(covariance)
-    for lag in range(n):
-        here, there = periods[: n - lag], periods[lag:]
-        sums = np.bincount(phase[: n - lag], covariance[here, there], season) * (season / n)
-        averaged[here, there] = averaged[there, here] = sums[phase[: n - lag]]
-    return averaged

@@ -21,6 +21,7 @@ from unsum.draws import sample_series
 from unsum.indicators import Indicators
 from unsum.methods.denton import Denton
 from unsum.methods.nmf import levels
+from unsum.population.dates import average_diagonals
 from unsum.population.kriging import krige_mean
 from unsum.population.lags import (
     memory_lengths,
@@ -30,7 +31,7 @@ from unsum.population.lags import (
     simple_covariances,
     variances_of_sums,
 )
-from unsum.population.model import Population, average_diagonals
+from unsum.population.model import Population
 from unsum.readings import Readings
 
 STEPS = 60  # few, so that what readings hardly show stays near the beginning

@@ -15,8 +15,9 @@ from functools import cached_property
 import numpy as np
 import pyarrow as pa
 
+from unsum.population.dates import average_diagonals
 from unsum.population.kriging import krige_mean
-from unsum.population.model import Population, average_diagonals
+from unsum.population.model import Population
 from unsum.readings import Readings
 from unsum.traits import Traits
 

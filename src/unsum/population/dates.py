@@ -1,0 +1,78 @@
+"""Covariances that are the same at all dates, or after every season: averages over dates.
+
+An average over few dates is a tapered one: of a covariance at a lag of half the window, only half
+is kept, which keeps the result positive semidefinite. A taper blurs the spectrum, and where slow
+movements are far stronger than fast ones, as in smooth series, much of them passes for fast ones.
+So series are made about equally strong at all speeds before they are averaged, and as they were
+after that.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+ORDER = 4  # periods that each is compared with: it takes no more to tell slow from fast
+LEAST = 1e-10  # of the variance, so that systems stay solvable
+
+
+def average_dates(covariance: np.ndarray, season: int = 1, seasonal: float = 0.0) -> np.ndarray:
+    """The covariance nearest in shape that is stationary, in part seasonal where there is a season.
+
+    `seasonal` is the part that is only the same after every season.
+    """
+    from scipy.linalg import solve_banded
+
+    bands = _whitening(covariance)
+    white = _filter(bands, _filter(bands, covariance).T)
+    averaged = average_diagonals(white)
+    if season > 1:
+        averaged = (1 - seasonal) * averaged + seasonal * average_diagonals(white, season)
+    below = (len(bands) - 1, 0)
+    coloured = solve_banded(below, bands, solve_banded(below, bands, averaged).T)
+    return np.asarray((coloured + coloured.T) / 2)
+
+
+def average_diagonals(covariance: np.ndarray, season: int = 1) -> np.ndarray:
+    """The same with a taper.
+
+    Sums over the places of a diagonal that are whole seasons apart are divided by the number of
+    seasons in the window.
+    """
+    n = len(covariance)
+    periods = np.arange(n)
+    phase = periods % season
+    averaged = np.empty_like(covariance)
+    for lag in range(n):
+        here, there = periods[: n - lag], periods[lag:]
+        sums = np.bincount(phase[: n - lag], covariance[here, there], season) * (season / n)
+        averaged[here, there] = averaged[there, here] = sums[phase[: n - lag]]
+    return averaged
+
+
+def _whitening(covariance: np.ndarray) -> np.ndarray:
+    """A triangular matrix that takes from each period what those before it say of it, by diagonals.
+
+    The diagonal comes first, then those below it, filled up with zeros. What periods say of the
+    next is taken as the same at all dates; the first ones have fewer before them.
+    """
+    n = len(covariance)
+    order = min(ORDER, n - 1)
+    near = np.zeros((order + 1, order + 1))
+    for first in range(n - order):
+        near += covariance[first : first + order + 1, first : first + order + 1]
+    size = float(np.trace(near))
+    near = near / size + LEAST * np.eye(order + 1) if size > 0 else np.eye(order + 1)
+    rows = np.linalg.inv(np.linalg.cholesky(near))
+    bands = np.zeros((order + 1, n))
+    for lag in range(order + 1):
+        place = np.minimum(np.arange(lag, n), order)
+        bands[lag, : n - lag] = rows[place, place - lag]
+    return bands
+
+
+def _filter(bands: np.ndarray, columns: np.ndarray) -> np.ndarray:
+    """The product of a matrix given by its diagonals with columns."""
+    filtered = bands[0][:, None] * columns
+    for lag, band in enumerate(bands[1:], start=1):
+        filtered[lag:] += band[:-lag, None] * columns[:-lag]
+    return np.asarray(filtered)
