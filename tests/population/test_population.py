@@ -16,9 +16,9 @@ from unsum.kernels.gaussian import condition_rows, explain_rows
 from unsum.kernels.stationary import weigh_lags
 from unsum.methods.panel import PanelModel
 from unsum.panel import Panel
-from unsum.population.lags import rhythms, simple_covariances, variances_of_sums
 from unsum.population.dates import average_diagonals
-from unsum.population.learn import Aim, learn_population, weigh
+from unsum.population.lags import rhythms, simple_covariances, variances_of_sums
+from unsum.population.learn import learn_population, weigh
 from unsum.population.model import Population
 from unsum.population.start import first_guess, guess_again
 from unsum.population.uncertainty import Asked, Doubtful
