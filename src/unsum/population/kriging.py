@@ -7,22 +7,43 @@ series, the mean is seen at every period, though no series is: so that is a good
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
 
+from unsum.population.dates import average_diagonals
 from unsum.population.lags import memory_lengths, raise_weights, rhythms, simple_covariances
 from unsum.population.model import Population
 from unsum.readings import Readings
 
-STEPS = 10  # few, as one curve is all that is seen
+STEPS = 12  # few, as one curve is all that is seen
 USUAL = 16.0  # readings that say that a series is as wild as others
 MAX_SEEN = 700  # periods that say how the mean moves; it is taken as known at others
 SUREST = 1e9  # the variance of the mean over its error, at most, so that systems stay solvable
 
 
+@dataclass(frozen=True)
+class Kriged:
+    """A mean, its covariance given readings, and what its movement around its centre is made of.
+
+    `weights` are those of the simple covariances, then of the rhythms where there is a season.
+    """
+
+    mean: np.ndarray
+    covariance: np.ndarray
+    weights: np.ndarray
+
+    def movement(self) -> np.ndarray:
+        """The covariance by lag of the curve itself, with a variance of one."""
+        curve = self.mean - self.mean.mean()
+        row = average_diagonals(np.outer(curve, curve) + self.covariance)[0]
+        return np.asarray(row / max(float(row[0]), 1e-300))
+
+
 def krige_mean(
     sample: Readings, population: Population, season: int, centre: np.ndarray | None = None
-) -> tuple[np.ndarray, np.ndarray]:
-    """The mean, and its covariance given readings; the centre is flat if it is not told."""
+) -> Kriged:
+    """The mean of a population from readings; the centre is flat if it is not told."""
     from scipy.linalg import toeplitz
 
     precision, pull = _say_of_mean(sample, population)
@@ -45,7 +66,7 @@ def krige_mean(
     prior = toeplitz(weights @ rows)
     covariance = np.linalg.solve(np.eye(n) + prior @ precision, prior)
     covariance = (covariance + covariance.T) / 2
-    return centre + covariance @ (pull + precision @ away), covariance
+    return Kriged(centre + covariance @ (pull + precision @ away), covariance, weights)
 
 
 def _say_of_mean(sample: Readings, population: Population) -> tuple[np.ndarray, np.ndarray]:

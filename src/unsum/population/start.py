@@ -7,8 +7,8 @@ do show at longer lags; where even that leaves a choice, each keeps the share th
 
 Once a mean has been learned, the covariance is guessed again from it: what the smooth mean missed
 no longer passes for noise of the series. And the mean is seen at every period, if dates differ, so
-that its own movement says how rough series may be where their readings do not: another simple
-covariance, which begins with half of the whole.
+that its own movement says how rough series may be where their readings do not: it is another simple
+covariance, which begins with half of the whole, and the others begin with their shares in it.
 """
 
 from __future__ import annotations
@@ -21,8 +21,7 @@ from unsum.draws import sample_series
 from unsum.indicators import Indicators
 from unsum.methods.denton import Denton
 from unsum.methods.nmf import levels
-from unsum.population.dates import average_diagonals
-from unsum.population.kriging import krige_mean
+from unsum.population.kriging import Kriged, krige_mean
 from unsum.population.lags import (
     memory_lengths,
     misdating,
@@ -82,12 +81,9 @@ def guess_again(
         effects = _effects(usable, indicators.scaled)
         centre = centre + _roughness(usable, indicators.scaled @ effects)
         variety = _variety(indicators, effects)
-    mean, open_ = krige_mean(readings, learned, season, centre)
-    learned = replace(learned, mean=np.maximum(mean, LEAST * mean.max()))
-    curve = mean - mean.mean()
-    movement = average_diagonals(np.outer(curve, curve) + open_)[0]
-    movement /= max(float(movement[0]), 1e-300)
-    covariance = _likely_covariance(_some(usable, seed), learned, season, movement)
+    kriged = krige_mean(readings, learned, season, centre)
+    learned = replace(learned, mean=np.maximum(kriged.mean, LEAST * kriged.mean.max()))
+    covariance = _likely_covariance(_some(usable, seed), learned, season, kriged)
     return replace(learned, covariance=covariance + variety)
 
 
@@ -174,9 +170,9 @@ def _some(readings: Readings, seed: int) -> Readings:
 
 
 def _likely_covariance(
-    readings: Readings, population: Population, season: int, movement: np.ndarray | None = None
+    readings: Readings, population: Population, season: int, kriged: Kriged | None = None
 ) -> np.ndarray:
-    """From what readings have beyond the mean."""
+    """From what readings have beyond the mean, and from how that moves, where it is known."""
     from scipy.linalg import toeplitz
 
     sums, mean_sums = population.scale(readings, population.levels(readings)), population.mean_sums
@@ -186,11 +182,11 @@ def _likely_covariance(
     sizes = np.minimum(np.diff(readings.indptr), MAX_OF_SERIES)
     indptr = np.concatenate([[0], np.cumsum(sizes)])
     seen = indptr, readings.start[kept], readings.stop[kept], gap[kept]
-    return np.asarray(toeplitz(_explain_gaps(seen, population.n_periods, season, movement)))
+    return np.asarray(toeplitz(_explain_gaps(seen, population.n_periods, season, kriged)))
 
 
 def _explain_gaps(
-    seen: tuple[np.ndarray, ...], n_periods: int, season: int, movement: np.ndarray | None
+    seen: tuple[np.ndarray, ...], n_periods: int, season: int, kriged: Kriged | None
 ) -> np.ndarray:
     """A sum of simple covariances, with weights that make the gaps of readings most likely.
 
@@ -200,9 +196,11 @@ def _explain_gaps(
     plain = simple_covariances(n_periods)
     variance = max(float(np.mean(seen[3] ** 2 / (seen[2] - seen[1]))), 1e-12)
     weights = np.full(len(plain), variance / len(plain))
-    if movement is not None:
-        plain = np.vstack([plain, movement])
-        weights = np.append((1 - LIKE_MEAN) * weights, LIKE_MEAN * variance)
+    if kriged is not None:
+        of_mean = kriged.weights[: len(plain)] + LEAST * variance
+        others = (1 - LIKE_MEAN) * variance * of_mean / of_mean.sum()
+        weights = np.append(others, LIKE_MEAN * variance)
+        plain = np.vstack([plain, kriged.movement()])
     weights, _ = _likely_weights(seen, plain, weights)
     rows = plain
     if 1 < season <= memory_lengths(n_periods)[-1]:

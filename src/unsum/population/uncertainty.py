@@ -109,7 +109,7 @@ class Doubtful:
     @classmethod
     def learned_from(cls, sample: Readings, population: Population, season: int = 1) -> Doubtful:
         """With what the readings that it was learned from leave open about its mean."""
-        return cls(population, krige_mean(sample, population, season)[1])
+        return cls(population, krige_mean(sample, population, season).covariance)
 
     @property
     def traits(self) -> Traits | None:

@@ -20,7 +20,7 @@ from unsum.selection.choosing import Trial
 LEVELS = np.linspace(0.0, 1.0, 201)
 USUAL = 50  # Gaussian errors of the expected size that stand beside what was seen
 USUAL_OUTSIDE = 10  # the same where nothing is read: there less is seen, and errors are larger
-DIFFER = 0.6  # how far the logarithm of the ratio usually is from zero
+DIFFER = 0.4  # how far the logarithm of the ratio usually is from zero
 DIFFER_LONG = 1.5  # the same on long grids, where more is taken for granted
 FEW = 12  # sums of each series that say what series share
 MOST_SHARED = 2.0  # folds see coarser sums than are asked for: they may add so much, and deny none
