@@ -71,3 +71,12 @@ def test_what_is_white_or_nothing_stays_as_it_is():
     row = 0.8 ** np.arange(60.0)
     np.testing.assert_allclose(average_dates(toeplitz(row)), toeplitz(row), atol=1e-6)
     assert np.array_equal(Aim(0.0).shrink(np.eye(3)), np.eye(3))
+
+
+def test_rounding_is_no_covariance():
+    """Indicators can explain all of a short grid; what is left may be a little below zero."""
+    left = 1e-18 * np.array([[1.0, 2.0], [2.0, 1.0]])
+    assert np.abs(average_dates(left)).max() < 1e-15
+    directions = np.eye(2)
+    covariance = np.array([[1.0, 0.3], [0.3, 2.0]])
+    np.testing.assert_allclose(Aim(0.6, 1, directions).shrink(covariance), covariance)

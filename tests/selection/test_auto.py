@@ -5,7 +5,7 @@ import pyarrow as pa
 import pytest
 
 from unsum.aggregation import AtRandom, Periodic, aggregate
-from unsum.calendar import Calendar, Frequency
+from unsum.calendar import DAY, Calendar, Frequency
 from unsum.draws import name_keys, sample_series, uniform
 from unsum.errors import ParameterError
 from unsum.experiments.compare import measure_recovery
@@ -221,3 +221,13 @@ def test_draws_belong_to_names():
     assert set(names.take(pa.array(chosen)).to_pylist()) == {
         names[int(i)].as_py() for i in sample_series(names, 2, 5)
     }
+
+
+@pytest.mark.parametrize("n_periods", [2, 3, 5, 8])
+def test_a_few_days_are_enough_to_try(n_periods):
+    """Weekdays explain all of a grid that is shorter than a week."""
+    rng = np.random.default_rng(n_periods)
+    calendar = Calendar.covering("D", None, 0, DAY * n_periods)
+    truth = Panel.from_values(1 + rng.random((6, n_periods)), calendar=calendar)
+    recovery = recover(aggregate(truth, Periodic(1, offset=0)), interval=0.9)
+    np.testing.assert_allclose(recovery.values, truth.values)

@@ -61,7 +61,9 @@ def _whitening(covariance: np.ndarray) -> np.ndarray:
     for first in range(n - order):
         near += covariance[first : first + order + 1, first : first + order + 1]
     size = float(np.trace(near))
-    near = near / size + LEAST * np.eye(order + 1) if size > 0 else np.eye(order + 1)
+    near = near / size if size > 0 else np.eye(order + 1)
+    lowest = float(np.linalg.eigvalsh(near)[0])  # below zero where nothing but rounding is left
+    near += (LEAST + 2 * max(-lowest, 0.0)) * np.eye(order + 1)
     rows = np.linalg.inv(np.linalg.cholesky(near))
     bands = np.zeros((order + 1, n))
     for lag in range(order + 1):
