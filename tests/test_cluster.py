@@ -1,5 +1,6 @@
 """The same bits from a real cluster of processes, whatever becomes of its workers."""
 
+import copy
 import os
 import signal
 
@@ -8,9 +9,12 @@ import pytest
 
 import unsum
 from unsum.checkpoint import Checkpoint
-from unsum.cluster import CUT, Cluster, join_cluster
+from unsum.cluster import CUT, Cluster, _advance, join_cluster
 from unsum.errors import ParameterError, UnsumError
 from unsum.experiments.town import simulate_town
+from unsum.factorization.chunk import Step
+from unsum.factorization.chunk_ar import Pulled
+from unsum.methods.nmf import levels
 from unsum.tables import folders
 
 pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::ResourceWarning")
@@ -47,6 +51,39 @@ def test_fits_have_the_same_bits(cluster, readings, method, settings):
     here = unsum.recover(readings, method, tol=0.0, **settings)
     there = unsum.recover(readings, method, tol=0.0, plan=cluster.plan(), **settings)
     same(here, there)
+
+
+def at_odd_addresses(chunk):
+    """The chunk as it may arrive from another worker."""
+    moved = copy.copy(chunk)
+    for name, value in vars(chunk).items():
+        if isinstance(value, np.ndarray):
+            bytes_ = np.empty(value.nbytes + 1, np.uint8)
+            odd = bytes_[1:].view(value.dtype).reshape(value.shape)
+            odd[...] = value
+            odd.flags.writeable = value.flags.writeable
+            setattr(moved, name, odd)
+    return moved
+
+
+def test_chunks_that_move_between_workers_are_worked_on_at_even_addresses(readings):
+    W = np.random.default_rng(0).random((readings.n_periods, 3))
+    step = Step.of(W, W, W, 7, "hals", 2)
+    lags, part = {1: 1.0}, readings[:60]
+    strength = np.full(60, 0.2)
+
+    def held():
+        chunk = Pulled(lags, strength, strength).make(part, levels(part), np.ones((60, 3)))
+        return [chunk], []
+
+    stayed, moved = held(), ([at_odd_addresses(held()[0][0])], [])
+    assert not moved[0][0].V.flags.aligned
+    for _ in range(3):
+        stayed, moved = _advance(stayed, step), _advance(moved, step)
+        arrays = [each for each in vars(moved[0][0]).values() if isinstance(each, np.ndarray)]
+        assert all(each.flags.aligned for each in arrays)
+        assert np.array_equal(stayed[1][0].sums, moved[1][0].sums)
+        assert np.array_equal(stayed[0][0].V, moved[0][0].V)
 
 
 def test_a_client_is_enough(cluster, readings, tmp_path, monkeypatch):

@@ -307,7 +307,7 @@ def _renew(chunk: Any) -> Any:
     spare = _SPARE.pop(chunk, {})
     for name, array in state.items():
         room = spare.get(name)
-        if room is None or room.shape != array.shape:
+        if room is None or room.shape != array.shape or not room.flags.aligned:
             room = np.empty(array.shape, array.dtype)
         np.copyto(room, array)
         setattr(fresh, name, room)
@@ -316,12 +316,17 @@ def _renew(chunk: Any) -> Any:
 
 
 def _aligned(fields: dict[str, Any]) -> dict[str, Any]:
-    """Copies of the arrays that came over a wire to odd addresses: BLAS treats them otherwise."""
-    return {
-        name: np.array(value)
-        for name, value in fields.items()
-        if isinstance(value, np.ndarray) and not value.flags.aligned
-    }
+    """Copies of the arrays that came over a wire to odd addresses: BLAS treats them otherwise.
+
+    What was for reading alone stays so: compiled loops are other ones for such arrays, with other
+    last bits.
+    """
+    moved = {}
+    for name, value in fields.items():
+        if isinstance(value, np.ndarray) and not value.flags.aligned:
+            moved[name] = np.array(value)
+            moved[name].flags.writeable = value.flags.writeable
+    return moved
 
 
 def _reductions(held: tuple[list[Block], list[Reduction]]) -> list[Reduction]:
