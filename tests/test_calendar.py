@@ -191,3 +191,11 @@ def test_weeks_of_a_zoned_calendar_begin_on_monday():
     hourly = Calendar.covering("h", "America/New_York", *span)
     mondays = hourly.walls[hourly.cuts("W")[1:-1]]
     assert {(int(wall) // DAY + 3) % 7 for wall in mondays} == {0}
+
+
+@pytest.mark.parametrize(
+    ("text", "season"),
+    [("h", 24), ("15min", 96), ("D", 7), ("W", 1), ("2D", 1), ("MS", 12), ("3MS", 4), ("5MS", 1)],
+)
+def test_series_tend_to_repeat_after_a_day_a_week_or_a_year(text, season):
+    assert Frequency.parse(text).season == season

@@ -79,9 +79,14 @@ class Frequency:
 
     @property
     def season(self) -> int:
-        """After how many periods series tend to repeat: a day within days, a week of days, or 1."""
+        """After how many periods series tend to repeat: a day, a week of days, a year of months.
+
+        One where the step is none of these, or does not divide them.
+        """
         if 0 < self.step < DAY:
             return DAY // self.step
+        if self.months:
+            return 12 // self.months if 12 % self.months == 0 else 1
         return 7 if self.step == DAY else 1
 
     @property

@@ -84,7 +84,7 @@ def make_indicators(source: Any, calendar: Calendar) -> Indicators:
 
 def _of_calendar(calendar: Calendar, country: str) -> Indicators:
     """Weekdays and holidays, and within days the hours of working days and of days off."""
-    if calendar.frequency.numbered or calendar.frequency.season == 1:
+    if not 0 < calendar.frequency.step <= DAY:
         raise ParameterError(
             "calendar indicators need days or shorter steps with dates; these periods are "
             f"{calendar.frequency.text!r}."
