@@ -1,6 +1,6 @@
 """What `auto` promises, measured: error beside the others, expected error, intervals, ranking.
 
-    python benchmarks/targets.py --data FOLDER [--further] [--ranks]
+    python benchmarks/targets.py --data FOLDER [--further] [--panels FILE ...] [--ranks]
 
 Cells are panel, scheme, readings every so many periods, and run (seed). The paper's algorithms, at
 the rank that is best for the cell, are run for the first seed. Errors are mean-normalised, over
@@ -63,6 +63,9 @@ FURTHER = {  # file, periods added up, first period, periods
 def load(name: str, folder: str) -> Dataset:
     if name in FURTHER:
         return _load_further(name, Path(folder))
+    if name.endswith(".parquet"):
+        path = Path(name)
+        return Dataset(path.stem, path.stem, read_panel(path), None)
     (data,) = load_datasets([name], Path(folder))
     return data
 
@@ -87,7 +90,7 @@ def measure_cell(task: tuple[str, str, int, int, str, bool]) -> dict[str, Any]:
     make = {"periodic": Periodic, "random": AtRandom}[scheme]
     readings = aggregate(data.truth, make(every, seed=run))
     recovery = recover(readings, threads=1, interval=INTERVAL)
-    cell: dict[str, Any] = {"dataset": name, "scheme": scheme, "every": every, "run": run}
+    cell: dict[str, Any] = {"dataset": data.name, "scheme": scheme, "every": every, "run": run}
     cell["season"] = data.truth.calendar.frequency.season
     values = {
         "auto": recovery.values,
@@ -98,7 +101,7 @@ def measure_cell(task: tuple[str, str, int, int, str, bool]) -> dict[str, Any]:
     for method, found in values.items():
         errors = measure_recovery(data.truth, readings, found)
         cell[method], cell[f"{method} (all)"] = errors.normalised_covered, errors.normalised
-    if run == 0 and name not in FURTHER:
+    if run == 0 and name in NAMES:
         cell |= _oracles(data, readings)
     cell["method"] = chosen(recovery)
     cell["expected"] = recovery.expected_error
@@ -247,7 +250,7 @@ def write_page(cells: list[dict[str, Any]]) -> Page:
     runs = len({cell["run"] for cell in cells})
     page.add(
         Text(
-            "Written by `python benchmarks/targets.py --data FOLDER --further`. "
+            "Written by `python benchmarks/targets.py --data FOLDER --further --panels FILES`. "
             f"{len(cells)} cells: both schemes, readings every {', '.join(map(str, EVERY))}, "
             f"{runs} seeds. The others are even spreading, denton, PCHIP of the cumulative curve, "
             "and for the first seed the paper's algorithms, as printed and with our settings, at "
@@ -366,6 +369,7 @@ def main() -> None:
     parser.add_argument("--every", default=",".join(map(str, EVERY)))
     parser.add_argument("--cells", type=Path, help="where to keep the cells, as JSON lines")
     parser.add_argument("--further", action="store_true", help="other years and steps too")
+    parser.add_argument("--panels", nargs="*", default=[], help="and these wide Parquet files")
     parser.add_argument("--ranks", action="store_true", help="rank correlations too; slow")
     parser.add_argument("--write", type=Path, help="the page to write")
     options = parser.parse_args()
@@ -378,14 +382,15 @@ def main() -> None:
     ]
     cells = _measure(tasks, options.cells)
     written = write_page(cells)
-    if options.further:
+    others = [*(FURTHER if options.further else ()), *options.panels]
+    if others:
         tasks = [
             (name, scheme, every, 0, str(options.data), False)
             for every in EVERY
-            for name in FURTHER
+            for name in others
             for scheme in ("random", "periodic")
         ]
-        written.add(Heading("Other years, other steps, single households"))
+        written.add(Heading("Other panels"))
         written.add(
             Text(
                 "`auto` over the best of even spreading, denton and PCHIP; in how many cells the "

@@ -20,6 +20,11 @@ from unsum.population.start import guess_again
 from unsum.readings import Readings
 
 
+def equal(rows, variance):
+    """Equal shares of a variance."""
+    return np.full(len(rows), float(variance) / len(rows))
+
+
 def with_whole_series(readings: Readings, seed: int) -> Readings:
     """The same, and two series that are read at every period."""
     rng = np.random.default_rng(seed)
@@ -72,7 +77,7 @@ def test_the_mean_is_that_of_a_gaussian_process(seed):
     away = population.mean - centre
     pull = pull + precision @ away
     rows = simple_covariances(20)
-    prior = toeplitz(_likely_weights(precision, pull, rows, float(np.mean(away**2))) @ rows)
+    prior = toeplitz(_likely_weights(precision, pull, rows, equal(rows, np.mean(away**2))) @ rows)
     covariance = np.linalg.inv(np.linalg.inv(prior) + precision)
     kriged = krige_mean(readings, population, season=1)
     np.testing.assert_allclose(kriged.covariance, covariance, rtol=1e-5, atol=1e-7)
@@ -87,7 +92,9 @@ def test_steps_make_what_is_said_more_likely():
     precision = np.linalg.inv(errors)
     seen = curve + rng.normal(0, 1, 60) * np.sqrt(np.diag(errors))
     rows = simple_covariances(60)
-    found = toeplitz(_likely_weights(precision, precision @ seen, rows, np.var(curve)) @ rows)
+    found = toeplitz(
+        _likely_weights(precision, precision @ seen, rows, equal(rows, np.var(curve))) @ rows
+    )
     white = np.var(curve) * np.eye(60)
     likelihood = [
         multivariate_normal(np.zeros(60), each + errors).logpdf(seen) for each in (white, found)
@@ -132,3 +139,17 @@ def test_a_mean_that_does_not_move_has_nothing_to_tell():
     alone = replace(flat, mean=np.ones(1), covariance=np.array([[0.01]]))
     single = aggregate(Panel.from_values(np.full((6, 1), 2.0)), Periodic(1, offset=0))
     assert np.isfinite(krige_mean(single, alone, season=1).covariance).all()
+
+
+@pytest.mark.parametrize(("every", "hidden"), [(7, True), (5, False)])
+def test_a_rhythm_that_dates_hide_may_be_there_all_the_same(every, hidden):
+    rng = np.random.default_rng(7)
+    truth = Panel.from_values(1 + 0.05 * rng.normal(0, 1, (60, 140)))
+    readings = aggregate(truth, Periodic(every, offset=0))
+    population = Population(np.ones(140), 0.0025 * np.eye(140))
+    of_days = [
+        np.trace(krige_mean(readings, population, season=7, rhythm=rhythm).covariance) / 140
+        for rhythm in (0.0, 0.1)
+    ]
+    assert of_days[1] > of_days[0]
+    assert (of_days[1] > 5 * 0.0025 / 60) == hidden  # a day of 60 series is known to a 60th

@@ -61,6 +61,11 @@ def with_quality(readings, seed):
     return replace(readings, estimated=estimated)
 
 
+def with_counts(readings):
+    """The same with totals that are multiples of a half."""
+    return readings.with_totals(np.ceil(4 * readings.total) / 2)
+
+
 @pytest.mark.parametrize("seed", range(10))
 def test_conditional_means_are_those_of_the_dense_formula(seed):
     readings = random_readings(seed, n_series=6, n_periods=30, coverage=0.8)
@@ -89,10 +94,13 @@ def test_conditional_means_are_those_of_the_dense_formula(seed):
 def test_doubts_are_those_of_the_dense_formula(seed):
     rng = np.random.default_rng(seed)
     readings = random_readings(seed, n_series=5, n_periods=24, coverage=0.8)
-    population = random_population(seed, 24)
+    if seed % 2:
+        readings = with_counts(readings)
+    population = replace(random_population(seed, 24), quantum=0.5 * (seed % 2), counting=0.8)
     levels = population.levels(readings)
     doubtful = Doubtful.learned_from(readings, population)
     noises = population.noises(readings)
+    counting = 0.4 * np.divide(1, levels, out=np.zeros(5), where=levels > 0) * (seed % 2)
     curves = []
     cuts = np.array([0, 5, 6, 13, 24])
     J = np.zeros((4, 24))
@@ -105,11 +113,17 @@ def test_doubts_are_those_of_the_dense_formula(seed):
     )
     for n in range(5):
         A, _, own = dense_readings(readings, n)
-        K = A @ population.covariance @ A.T + np.diag(noises[own])
-        gain = population.covariance @ A.T @ np.linalg.inv(K)
+        noise = counting[n] * np.diag(population.mean)
+        C = population.covariance + noise
+        K = A @ C @ A.T + population.noise * np.diag(A.sum(axis=1))
+        np.testing.assert_allclose(K - A @ population.covariance @ A.T, np.diag(noises[own]))
+        gain = C @ A.T @ np.linalg.inv(K)
         curves.append(J @ (np.eye(24) - gain @ A))
-        variance = np.diag(J @ (population.covariance - gain @ A @ population.covariance) @ J.T)
+        variance = np.diag(J @ (C - gain @ A @ C) @ J.T)
         np.testing.assert_allclose(doubt.variance[4 * n : 4 * n + 4], variance, atol=1e-8)
+        alone = noise - noise @ A.T @ np.linalg.pinv(A @ noise @ A.T) @ A @ noise
+        counted = np.diag(J @ alone @ J.T)
+        np.testing.assert_allclose(doubt.counted[4 * n : 4 * n + 4], counted, atol=1e-8)
     posterior = doubtful.covariance_of_mean
     for n in range(5):
         shared = np.diag(curves[n] @ posterior @ curves[n].T)
@@ -137,13 +151,18 @@ def test_the_start_knows_how_likely_it_is(seed):
     rng = np.random.default_rng(seed)
     weights, gap = rng.random(len(covariances)), rng.normal(0, 1, readings.n_readings)
     arrays = readings.indptr, readings.start, readings.stop, gap
+    noise = rng.random(readings.n_readings)
 
-    def likelihood(weights):
-        fitted, expected = np.zeros(21), np.zeros(21)
-        found = weigh_lags(*arrays, weights @ sums, usual, fitted, expected)
-        return found, sums @ (fitted - expected)
+    def likelihood(weights, factor=1.0):
+        fitted, expected, of_noise = np.zeros(21), np.zeros(21), np.zeros(2)
+        found = weigh_lags(
+            *arrays, factor * noise, weights @ sums, usual, fitted, expected, of_noise
+        )
+        return found, sums @ (fitted - expected), of_noise[0] - of_noise[1]
 
-    _, slope = likelihood(weights)
+    _, slope, of_noise = likelihood(weights)
+    louder = likelihood(weights, 1 + 1e-5)[0] - likelihood(weights, 1 - 1e-5)[0]
+    assert louder / 2e-5 == pytest.approx(of_noise / 2, rel=1e-3, abs=1e-5)
     for k in range(len(weights)):
         step = np.zeros(len(weights))
         step[k] = 1e-5
@@ -152,10 +171,10 @@ def test_the_start_knows_how_likely_it_is(seed):
     dense = toeplitz(weights @ covariances)
     A, _, own = dense_readings(readings, 0)
     alone = weigh_lags(
-        readings.indptr[:2], readings.start, readings.stop, gap, weights @ sums, usual,
-        np.zeros(21), np.zeros(21),
+        readings.indptr[:2], readings.start, readings.stop, gap, noise, weights @ sums, usual,
+        np.zeros(21), np.zeros(21), np.zeros(2),
     )  # fmt: skip
-    K = A @ dense @ A.T * (1 + 1e-7 * np.eye(len(A)))
+    K = A @ dense @ A.T * (1 + 1e-7 * np.eye(len(A))) + np.diag(noise[own])
     student = multivariate_t(np.zeros(len(A)), K, usual)
     shift = student.logpdf(np.zeros(len(A))) + 0.5 * np.linalg.slogdet(K)[1]
     assert alone == pytest.approx(student.logpdf(gap[own]) - shift, rel=1e-6)

@@ -85,18 +85,20 @@ def explain_rows(
 
 @njit(cache=True, nogil=True, error_model="numpy", fastmath=FAST)
 def explain_sums(
-    indptr, start, stop, total, noise, mean_sums, both_sums, doubt_sums, asked, first_period,
-    last_period, slot, weight, variance, shared, surprise, residue,
+    indptr, start, stop, total, noise, counting, mean_sums, both_sums, doubt_sums, asked,
+    first_period, last_period, slot, weight, variance, counted, shared, surprise, residue,
 ):  # fmt: skip
     """The conditional variance of sums of a series over periods, and how they hang on the mean.
 
     Series n is asked about the sums from `first_period` to `last_period` at places `asked[n]` to
-    `asked[n + 1]`. If the mean of the population were higher by some curve, what is recovered of a
-    sum would miss it by the product of that curve with a residue. `shared` receives the variance of
-    that, `doubt_sums` being the running sums of the covariance of the mean. The residues, times the
-    `weight` of their series, are added to the rows of `residue` that `slot` says, as differences
-    from period to period. `surprise` receives the squared size of what the readings have beyond the
-    mean, in units of what is usual.
+    `asked[n + 1]`. A series has noise of its own at every period, `counting` times the mean there,
+    which its readings have in their `noise`; `counted` receives what that alone leaves open. If the
+    mean of the population were higher by some curve, what is recovered of a sum would miss it by
+    the product of that curve with a residue. `shared` receives the variance of that, `doubt_sums`
+    being the running sums of the covariance of the mean. The residues, times the `weight` of their
+    series, are added to the rows of `residue` that `slot` says, as differences from period to
+    period. `surprise` receives the squared size of what the readings have beyond the mean, in units
+    of what is usual.
     """
     n_periods = len(mean_sums) - 1
     most, longest = _most_readings(indptr, n_periods), 0
@@ -110,6 +112,7 @@ def explain_sums(
         if _is_known(first, m, noise, n_periods):
             surprise[n] = m
             variance[begin : begin + count] = 0.0
+            counted[begin : begin + count] = 0.0
             shared[begin : begin + count] = 0.0
             continue
         _factor(start, stop, first, m, both_sums, noise, L)
@@ -120,11 +123,18 @@ def explain_sums(
         for q in range(count):
             c, d = first_period[begin + q], last_period[begin + q]
             variance[begin + q] = both_sums[d, d] - 2.0 * both_sums[c, d] + both_sums[c, c]
+            counted[begin + q] = counting[n] * (mean_sums[d] - mean_sums[c])
+            variance[begin + q] += counted[begin + q]
         for i in range(m):
             a, b = start[first + i], stop[first + i]
             for q in range(count):
                 c, d = first_period[begin + q], last_period[begin + q]
                 U[i, q] = both_sums[b, d] - both_sums[a, d] - both_sums[b, c] + both_sums[a, c]
+                low, high = max(a, c), min(b, d)
+                if low < high and counting[n] > 0.0:
+                    own = mean_sums[high] - mean_sums[low]
+                    U[i, q] += counting[n] * own
+                    counted[begin + q] -= counting[n] * own * own / (mean_sums[b] - mean_sums[a])
             for j in range(i):
                 for q in range(count):
                     U[i, q] -= L[i, j] * U[j, q]
@@ -133,7 +143,8 @@ def explain_sums(
                 variance[begin + q] -= U[i, q] * U[i, q]
         for q in range(count):
             c, d = first_period[begin + q], last_period[begin + q]
-            variance[begin + q] = max(variance[begin + q], 0.0)
+            counted[begin + q] = max(counted[begin + q], 0.0)
+            variance[begin + q] = max(variance[begin + q], counted[begin + q])
             shared[begin + q] = doubt_sums[d, d] - 2.0 * doubt_sums[c, d] + doubt_sums[c, c]
         for i in range(m - 1, -1, -1):
             for j in range(i + 1, m):
@@ -169,6 +180,30 @@ def explain_sums(
             row = slot[begin + q]
             residue[row, first_period[begin + q]] += weight[n]
             residue[row, last_period[begin + q]] -= weight[n]
+
+
+@njit(cache=True, nogil=True, error_model="numpy", fastmath=FAST)
+def judge_rows(indptr, start, stop, total, noise, mean_sums, both_sums, usual, likelihood):
+    """The log-likelihood of each series' readings, up to what depends on their number alone.
+
+    They have a Student distribution with `usual` degrees of freedom. Series that are read at every
+    period are not judged.
+    """
+    n_periods = len(mean_sums) - 1
+    largest = _most_readings(indptr, n_periods)
+    L, w = np.empty((largest, largest)), np.empty(largest)
+    for n in range(len(likelihood)):
+        first, m = indptr[n], indptr[n + 1] - indptr[n]
+        likelihood[n] = 0.0
+        if _is_known(first, m, noise, n_periods):
+            continue
+        _factor(start, stop, first, m, both_sums, noise, L)
+        _whiten(start, stop, total, first, m, mean_sums, L, w)
+        squares = 0.0
+        for i in range(m):
+            squares += w[i] * w[i]
+            likelihood[n] -= np.log(L[i, i])
+        likelihood[n] -= 0.5 * (usual + m) * np.log1p(squares / usual)
 
 
 @njit(cache=True, nogil=True, error_model="numpy", fastmath=FAST)

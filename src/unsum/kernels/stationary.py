@@ -10,15 +10,18 @@ import numpy as np
 from numba import njit
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
-def weigh_lags(indptr, start, stop, gap, variance_of_sums, usual, fitted, expected):
+@njit(cache=True, nogil=True, error_model="numpy", fastmath={"reassoc", "contract"})
+def weigh_lags(
+    indptr, start, stop, gap, noise, variance_of_sums, usual, fitted, expected, of_noise
+):  # fmt: skip
     """How a change of each variance of sums would change the likelihood of the readings.
 
-    `gap` is what the readings have beyond the mean. Series differ in how wild they are: together
+    `gap` is what the readings have beyond the mean, `noise` the variance of what each has on its
+    own. Series differ in how wild they are: together
     their readings have a Student distribution, with `usual` degrees of freedom, under which wild
     ones count for less. The likelihood rises with the variances of sums as `fitted - expected` (up
-    to the factor 1/4), two histograms over lags that are added to. Returns the log-likelihood, up
-    to a constant.
+    to the factor 1/4), two histograms over lags that are added to. `of_noise` receives the same two
+    for a factor of the noise. Returns the log-likelihood, up to a constant.
     """
     most = 0
     for n in range(len(indptr) - 1):
@@ -35,24 +38,25 @@ def weigh_lags(indptr, start, stop, gap, variance_of_sums, usual, fitted, expect
                 value -= variance_of_sums[abs(c - a)] + variance_of_sums[abs(d - b)]
                 value *= 0.5
                 if i == j:
-                    value *= 1.0 + 1e-7
+                    value = value * (1.0 + 1e-7) + noise[first + i]
                 for k in range(j):
                     value -= L[i, k] * L[j, k]
                 L[i, j] = np.sqrt(max(value, 1e-300)) if i == j else value / L[j, j]
-        for i in range(m):  # the inverse of L, row by row
-            for j in range(i + 1):
-                value = 1.0 if i == j else 0.0
+        for j in range(m):  # the inverse of L, by columns, which lie in rows
+            inverse[j, j] = 1.0 / L[j, j]
+            for i in range(j + 1, m):
+                value = 0.0
                 for k in range(j, i):
-                    value -= L[i, k] * inverse[k, j]
-                inverse[i, j] = value / L[i, i]
+                    value -= L[i, k] * inverse[j, k]
+                inverse[j, i] = value / L[i, i]
         pull[:m] = 0.0
         squares = 0.0
         for i in range(m):
             white = 0.0
             for j in range(i + 1):
-                white += inverse[i, j] * gap[first + j]
+                white += inverse[j, i] * gap[first + j]
             for j in range(i + 1):
-                pull[j] += inverse[i, j] * white
+                pull[j] += inverse[j, i] * white
             squares += white * white
             likelihood -= np.log(L[i, i])
         likelihood -= 0.5 * (usual + m) * np.log1p(squares / usual)
@@ -63,9 +67,12 @@ def weigh_lags(indptr, start, stop, gap, variance_of_sums, usual, fitted, expect
                 c, d = start[first + j], stop[first + j]
                 precision = 0.0
                 for k in range(i, m):
-                    precision += inverse[k, i] * inverse[k, j]
+                    precision += inverse[i, k] * inverse[j, k]
                 product = weight * pull[i] * pull[j]
-                if i != j:
+                if i == j:
+                    of_noise[0] += product * noise[first + i]
+                    of_noise[1] += precision * noise[first + i]
+                else:
                     precision, product = 2.0 * precision, 2.0 * product
                 for lag, sign in ((d - a, 1.0), (c - b, 1.0), (c - a, -1.0), (d - b, -1.0)):
                     fitted[abs(lag)] += sign * product

@@ -38,7 +38,7 @@ class PanelModel(Settings):
         Steps of learning (EM).
     season
         After how many periods the covariance may repeat itself. By default a week of days, a day of
-        shorter steps, and none (1) for other steps.
+        shorter steps, a year of months, and none (1) for other steps.
     indicators
         What is known about periods, such as temperature; see `unsum.indicators`.
     traits
@@ -162,16 +162,21 @@ class PanelFit:
         return replace(self, levels=self.levels[series], informed=None)
 
     def inform(self, readings: Readings, measures: Measures, doubtful: Doubtful | None) -> PanelFit:
-        """The same, knowing further measures of these series."""
+        """The same, knowing further measures of these series.
+
+        Readings are then met before measures are: nothing of them is noise, or a level of its own.
+        """
         if not len(measures):
             return self
         if doubtful is None:
             if self.sample is None:
                 return self
             doubtful = self.doubtful()
+        exact = replace(self, population=replace(self.population, quantum=0.0, wander=0.0))
+        doubtful = replace(doubtful, population=exact.population)
         values = np.empty((readings.n_series, readings.n_periods))
-        self.fill(0, readings, values)
-        return replace(self, informed=inform(readings, measures, doubtful, self.levels, values))
+        exact.fill(0, readings, values)
+        return replace(exact, informed=inform(readings, measures, doubtful, self.levels, values))
 
     def fill(self, first: int, part: Readings, values: np.ndarray) -> None:
         own = slice(first, first + part.n_series)

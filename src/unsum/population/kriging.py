@@ -26,7 +26,7 @@ SUREST = 1e9  # the variance of the mean over its error, at most, so that system
 class Kriged:
     """A mean, its covariance given readings, and what its movement around its centre is made of.
 
-    `weights` are those of the simple covariances, then of the rhythms where there is a season.
+    `weights` are those of the simple covariances, then of rhythms where there is a season.
     """
 
     mean: np.ndarray
@@ -41,9 +41,17 @@ class Kriged:
 
 
 def krige_mean(
-    sample: Readings, population: Population, season: int, centre: np.ndarray | None = None
+    sample: Readings,
+    population: Population,
+    season: int,
+    centre: np.ndarray | None = None,
+    rhythm: float = 0.0,
 ) -> Kriged:
-    """The mean of a population from readings; the centre is flat if it is not told."""
+    """The mean of a population from readings; the centre is flat if it is not told.
+
+    `rhythm` is the deviation, over the mean, that rhythms begin with at least: it stays as far as
+    readings do not tell.
+    """
     from scipy.linalg import toeplitz
 
     precision, pull = _say_of_mean(sample, population)
@@ -55,13 +63,17 @@ def krige_mean(
     surest = SUREST / (variance * max(float(np.max(np.diag(precision))), 1e-300))
     precision, pull = min(surest, 1.0) * precision, min(surest, 1.0) * pull
     rows = simple_covariances(n)
+    plain = len(rows)
     if 1 < season <= memory_lengths(n)[-1]:
         rows = np.vstack([rows, rhythms(n, season)])
+    weights = np.full(len(rows), variance / len(rows))
+    least = (rhythm * float(population.mean.mean())) ** 2 / max(len(rows) - plain, 1)
+    weights[plain:] = np.maximum(weights[plain:], least)
     first = max(0, (n - MAX_SEEN) // 2)
     seen = slice(first, first + MAX_SEEN)
     within = precision[seen, seen]
     weights = _likely_weights(
-        within, pull[seen] + within @ away[seen], rows[:, : len(within)], variance
+        within, pull[seen] + within @ away[seen], rows[:, : len(within)], weights
     )
     prior = toeplitz(weights @ rows)
     covariance = np.linalg.solve(np.eye(n) + prior @ precision, prior)
@@ -99,16 +111,15 @@ def _say_of_mean(sample: Readings, population: Population) -> tuple[np.ndarray, 
 
 
 def _likely_weights(
-    precision: np.ndarray, pull: np.ndarray, rows: np.ndarray, variance: float
+    precision: np.ndarray, pull: np.ndarray, rows: np.ndarray, weights: np.ndarray
 ) -> np.ndarray:
     """How much of each covariance by lag there is in the movement of the mean around its centre.
 
-    Multiplicative steps that raise the likelihood of what pulls, from equal shares of a variance.
+    Multiplicative steps that raise the likelihood of what pulls.
     """
     from scipy.linalg import toeplitz
 
     n = len(pull)
-    weights = np.full(len(rows), variance / len(rows))
     periods = np.arange(n)
     lags = np.abs(np.subtract.outer(periods, periods)).ravel()
     for _ in range(STEPS):

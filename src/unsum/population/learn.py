@@ -91,7 +91,8 @@ def learn_population(
             learned = learned.improve(readings, Aim(shrinkage, season, directions), pool)
             if progress is not None:
                 progress(1)
-    return learned
+    wander = float(np.trace(learned.population.covariance)) / readings.n_periods
+    return replace(learned, population=replace(learned.population, wander=wander))
 
 
 def _digest(

@@ -134,6 +134,7 @@ class LongDoubtful:
         return replace(
             found,
             variance=np.where(seen, np.maximum(by_blocks, within), by_blocks + within),
+            counted=np.zeros(len(within)),
             shared=between.combine(found.shared),
             within=within,
             common=common,

@@ -8,6 +8,8 @@ from typing import Any
 
 import numpy as np
 
+from unsum.population.counts import count_in
+from unsum.population.wandering import by_wandering
 from unsum.readings import Readings
 from unsum.traits import Traits
 
@@ -18,18 +20,24 @@ LOWEST = 0.02  # of the usual mean, for what is expected of a reading when a lev
 DOUBT = 0.2  # the relative error of an estimated reading, where nothing better is known
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Population:
     """Series divided by their level are `mean + a Gaussian with this covariance`.
 
     `doubt` is the usual error of an estimated reading, relative to what the mean has there. With
-    traits, the mean of a series has the `response` to its traits on top.
+    traits, the mean of a series has the `response` to its traits on top. Series whose totals are
+    multiples of `quantum` count something, and have noise of their own at every period; `counting`
+    is its variance beside that of Poisson counts. The levels of some series wander; `wander` is the
+    unit of the variance of that.
     """
 
     mean: np.ndarray
     covariance: np.ndarray
     doubt: float = DOUBT
     doubt_known: bool = False  # told, not learned
+    quantum: float = 0.0
+    counting: float = 1.0
+    wander: float = 0.0
     traits: Traits | None = None
     response: np.ndarray | None = None  # (n_traits, n_periods): what each trait adds to the mean
 
@@ -64,10 +72,21 @@ class Population:
     def noises(self, readings: Readings) -> np.ndarray:
         """The variance of each reading's own error, in scaled units."""
         noises: np.ndarray = self.noise * (readings.stop - readings.start)
+        expected = self.mean_sums[readings.stop] - self.mean_sums[readings.start]
+        if self.quantum > 0:
+            noises += self.count(readings)[readings.series_of_readings()] * expected
         if readings.estimated is not None:
-            expected = self.mean_sums[readings.stop] - self.mean_sums[readings.start]
-            noises = noises + np.where(readings.estimated, (self.doubt * expected) ** 2, 0.0)
+            noises += np.where(readings.estimated, (self.doubt * expected) ** 2, 0.0)
         return noises
+
+    def count(self, readings: Readings) -> np.ndarray:
+        """The variance of the noise of counting in each series, over what the mean has there."""
+        if self.quantum == 0:
+            return np.zeros(readings.n_series)
+        levels = self.levels(readings)
+        counts = count_in(readings, self.quantum) & (levels > 0)
+        size = self.counting * self.quantum
+        return np.asarray(np.divide(size, levels, out=np.zeros(len(levels)), where=counts))
 
     def levels(self, readings: Readings) -> np.ndarray:
         """The level of each series: its total over that of the mean at the same periods.
@@ -118,9 +137,14 @@ class Population:
         if more is not None:
             total -= sum_readings(part.indptr, part.start, part.stop, more)
             shifts = shifts + more
-        condition_rows(
-            part.indptr, part.start, part.stop, total, self.noises(part), *self.sums, values
-        )
+        scaled = part.with_totals(total)
+        for places, kind in by_wandering(part, self, total):
+            every = len(places) == part.n_series
+            found = values if every else np.empty((len(places), self.n_periods))
+            noises = kind.noises(part.take(places))
+            condition_rows(*scaled.take(places).arrays, noises, *kind.sums, found)
+            if not every:
+                values[places] = found
         values += shifts
         values *= levels[:, None]
 

@@ -9,7 +9,7 @@ teach the shape of a day to the others.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import pyarrow as pa
@@ -213,8 +213,9 @@ def learn_windows(
             seen, shrinkage=shrinkage, steps=STEPS, season=season, traits=traits, doubt=doubt,
             seed=seed, threads=threads,
         )  # fmt: skip
-        populations.append(Doubtful.learned_from(seen, learned.population, season))
-        likeness.learn(learned.population, windows)
+        population = replace(learned.population, wander=0.0)  # windows follow the levels of blocks
+        populations.append(Doubtful.learned_from(seen, population, season))
+        likeness.learn(population, windows)
     return populations, likeness.share
 
 

@@ -21,6 +21,7 @@ from unsum.draws import sample_series
 from unsum.indicators import Indicators
 from unsum.methods.denton import Denton
 from unsum.methods.nmf import levels
+from unsum.population.counts import common_quantum
 from unsum.population.kriging import Kriged, krige_mean
 from unsum.population.lags import (
     memory_lengths,
@@ -54,13 +55,15 @@ def first_guess(
     """
     readings = _usable(readings)
     mean = _smooth_mean(readings)
-    covariance = _likely_covariance(_some(readings, seed), Population(mean, NOTHING), season)
+    start = _likely(_some(readings, seed), Population(mean, NOTHING), season)
     if indicators is not None:
         effects = _effects(readings, indicators.scaled)
         mean = mean + _roughness(readings, indicators.scaled @ effects)
         mean = np.maximum(mean, LEAST * mean.max())
-        covariance = covariance + _variety(indicators, effects)
-    return Population(mean, covariance)
+        start = replace(
+            start, mean=mean, covariance=start.covariance + _variety(indicators, effects)
+        )
+    return start
 
 
 def guess_again(
@@ -83,8 +86,8 @@ def guess_again(
         variety = _variety(indicators, effects)
     kriged = krige_mean(readings, learned, season, centre)
     learned = replace(learned, mean=np.maximum(kriged.mean, LEAST * kriged.mean.max()))
-    covariance = _likely_covariance(_some(usable, seed), learned, season, kriged)
-    return replace(learned, covariance=covariance + variety)
+    likely = _likely(_some(usable, seed), learned, season, kriged)
+    return replace(likely, covariance=likely.covariance + variety)
 
 
 def _usable(readings: Readings) -> Readings:
@@ -169,26 +172,37 @@ def _some(readings: Readings, seed: int) -> Readings:
     return readings.take(sample_series(readings.names, size, seed))
 
 
-def _likely_covariance(
+def _likely(
     readings: Readings, population: Population, season: int, kriged: Kriged | None = None
-) -> np.ndarray:
-    """From what readings have beyond the mean, and from how that moves, where it is known."""
+) -> Population:
+    """With a covariance from what readings have beyond the mean, and from how that moves.
+
+    Whole numbers are counts, as far as readings do not deny it. Where some series are read at every
+    period, noise of counting is seen, and is part of the covariance.
+    """
     from scipy.linalg import toeplitz
 
     sums, mean_sums = population.scale(readings, population.levels(readings)), population.mean_sums
-    gap = sums - (mean_sums[readings.stop] - mean_sums[readings.start])
+    expected = mean_sums[readings.stop] - mean_sums[readings.start]
+    gap = sums - expected
     place = np.arange(readings.n_readings) - readings.indptr[readings.series_of_readings()]
     kept = place < MAX_OF_SERIES
     sizes = np.minimum(np.diff(readings.indptr), MAX_OF_SERIES)
     indptr = np.concatenate([[0], np.cumsum(sizes)])
-    seen = indptr, readings.start[kept], readings.stop[kept], gap[kept]
-    return np.asarray(toeplitz(_explain_gaps(seen, population.n_periods, season, kriged)))
+    quantum = 0.0 if readings.complete().any() else common_quantum(readings)
+    population = replace(population, quantum=quantum, counting=1.0)
+    counted = population.count(readings)[readings.series_of_readings()] * expected
+    seen = indptr, readings.start[kept], readings.stop[kept], gap[kept], counted[kept]
+    row, counting = _explain_gaps(seen, population.n_periods, season, kriged)
+    return replace(population, covariance=toeplitz(row), counting=counting)
 
 
 def _explain_gaps(
     seen: tuple[np.ndarray, ...], n_periods: int, season: int, kriged: Kriged | None
-) -> np.ndarray:
+) -> tuple[np.ndarray, float]:
     """A sum of simple covariances, with weights that make the gaps of readings most likely.
+
+    And how much there is of the noise of counting.
 
     Rhythms come last, for what is left, and only if they explain it better than misdating does: in
     long readings little of a rhythm is seen, so that errors of readings could pass for a large one.
@@ -201,7 +215,7 @@ def _explain_gaps(
         others = (1 - LIKE_MEAN) * variance * of_mean / of_mean.sum()
         weights = np.append(others, LIKE_MEAN * variance)
         plain = np.vstack([plain, kriged.movement()])
-    weights, _ = _likely_weights(seen, plain, weights)
+    weights, counting, _ = _likely_weights(seen, plain, weights)
     rows = plain
     if 1 < season <= memory_lengths(n_periods)[-1]:
         small = RHYTHM * np.mean(weights)
@@ -209,23 +223,34 @@ def _explain_gaps(
             np.vstack([plain, each]) for each in (rhythms(n_periods, season), misdating(n_periods))
         )
         begin = np.append(weights, np.full(len(more) - len(plain), small))
-        with_rhythms, likelihood = _likely_weights(seen, more, begin)
-        _, other = _likely_weights(seen, misdated, np.append(weights, small))
+        with_rhythms, still, likelihood = _likely_weights(seen, more, begin, counting)
+        other = _likely_weights(seen, misdated, np.append(weights, small), counting)[2]
         if likelihood > other:
-            weights, rows = with_rhythms, more
-    return np.asarray(np.maximum(weights, LEAST * variance) @ rows)
+            weights, rows, counting = with_rhythms, more, still
+    return np.asarray(np.maximum(weights, LEAST * variance) @ rows), counting
 
 
 def _likely_weights(
-    seen: tuple[np.ndarray, ...], covariances: np.ndarray, weights: np.ndarray
-) -> tuple[np.ndarray, float]:
-    """Multiplicative steps that raise the likelihood, and that; what is not shown stays."""
+    seen: tuple[np.ndarray, ...],
+    covariances: np.ndarray,
+    weights: np.ndarray,
+    counting: float = 1.0,
+) -> tuple[np.ndarray, float, float]:
+    """Multiplicative steps that raise the likelihood, and that; what is not shown stays.
+
+    Counts may be less noisy than those of Poisson; what is beyond them is not counting.
+    """
     from unsum.kernels.stationary import weigh_lags
 
-    indptr, start, stop, gap = seen
+    indptr, start, stop, gap, counted = seen
     sums, likelihood = variances_of_sums(covariances), 0.0
     for _ in range(STEPS):
-        fitted, expected = np.zeros(sums.shape[1]), np.zeros(sums.shape[1])
-        likelihood = weigh_lags(indptr, start, stop, gap, weights @ sums, USUAL, fitted, expected)
+        fitted, expected, of_noise = np.zeros(sums.shape[1]), np.zeros(sums.shape[1]), np.zeros(2)
+        likelihood = weigh_lags(
+            indptr, start, stop, gap, counting * counted, weights @ sums, USUAL, fitted, expected,
+            of_noise,
+        )  # fmt: skip
         weights = raise_weights(weights, sums @ fitted, sums @ expected)
-    return weights, likelihood
+        if of_noise[1] > 0:
+            counting = min(counting * float(np.sqrt(of_noise[0] / of_noise[1])), 1.0)
+    return weights, counting, likelihood

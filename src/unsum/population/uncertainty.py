@@ -21,6 +21,8 @@ from unsum.population.model import Population
 from unsum.readings import Readings
 from unsum.traits import Traits
 
+USUAL_RHYTHM = 0.1  # of the mean: the deviation of weeks, days or years that readings hide
+
 
 @dataclass(frozen=True)
 class Asked:
@@ -64,7 +66,8 @@ class Asked:
 class Doubt:
     """What is open about sums, in scaled units.
 
-    `variance` is that of a series on its own, `shared` what comes from the mean of the population.
+    `variance` is that of a series on its own, `counted` what is noise of counting in it, `shared`
+    what comes from the mean of the population.
     `surprise` is how far the readings of each series, `counts` of them, are from what is usual.
     `residues` are the curves that a wrong mean would be multiplied with, one for each slot.
     On long grids `within` is the part of `variance` that windows leave open given blocks, and
@@ -72,6 +75,7 @@ class Doubt:
     """
 
     variance: np.ndarray
+    counted: np.ndarray
     shared: np.ndarray
     surprise: np.ndarray
     counts: np.ndarray
@@ -82,7 +86,7 @@ class Doubt:
     @classmethod
     def join(cls, parts: Sequence[Doubt], residues: np.ndarray) -> Doubt:
         """Parts of series, one after the other, with the residues of all."""
-        names = ("variance", "shared", "surprise", "counts", "within", "common")
+        names = ("variance", "counted", "shared", "surprise", "counts", "within", "common")
         joined = {name: np.concatenate([getattr(part, name) for part in parts]) for name in names}
         return cls(residues=residues, **joined)
 
@@ -108,8 +112,12 @@ class Doubtful:
 
     @classmethod
     def learned_from(cls, sample: Readings, population: Population, season: int = 1) -> Doubtful:
-        """With what the readings that it was learned from leave open about its mean."""
-        return cls(population, krige_mean(sample, population, season).covariance)
+        """With what the readings that it was learned from leave open about its mean.
+
+        A rhythm that they hide may be there all the same.
+        """
+        kriged = krige_mean(sample, population, season, rhythm=USUAL_RHYTHM)
+        return cls(population, kriged.covariance)
 
     @property
     def traits(self) -> Traits | None:
@@ -156,20 +164,20 @@ class Doubtful:
         from unsum.kernels.gaussian import explain_sums
 
         population = self.population
-        variance, shared = np.empty(len(asked)), np.empty(len(asked))
+        variance, counted, shared = np.empty((3, len(asked)))
         surprise = np.empty(part.n_series)
         residues = np.zeros((n_slots, part.n_periods + 1))
         explain_sums(
             part.indptr, part.start, part.stop, population.scale(part, levels),
-            population.noises(part), population.mean_sums, population.both_sums, self.sums,
-            asked.places, asked.first, asked.last,
+            population.noises(part), population.count(part), population.mean_sums,
+            population.both_sums, self.sums, asked.places, asked.first, asked.last,
             np.zeros(0, np.int64) if slot is None else slot,
-            np.ones(part.n_series) if weights is None else weights, variance, shared, surprise,
-            residues,
+            np.ones(part.n_series) if weights is None else weights, variance, counted, shared,
+            surprise, residues,
         )  # fmt: skip
         return Doubt(
-            variance, shared, surprise, np.diff(part.indptr), np.cumsum(residues, axis=1)[:, :-1],
-            np.zeros(len(asked)), np.zeros(len(asked)),
+            variance, counted, shared, surprise, np.diff(part.indptr),
+            np.cumsum(residues, axis=1)[:, :-1], np.zeros(len(asked)), np.zeros(len(asked)),
         )  # fmt: skip
 
     def sources(self, part: Readings, levels: np.ndarray) -> np.ndarray:
@@ -178,12 +186,15 @@ class Doubtful:
         asked = Asked.between(np.arange(part.n_periods + 1), part.n_series)
         curve = population.mean - population.mean.mean()
         dateless = average_diagonals(population.covariance + np.outer(curve, curve))
-        flat = Population(np.full(len(curve), population.mean.mean()), dateless)
-        whole = float(np.trace(dateless))
+        flat = Population(
+            np.full(len(curve), population.mean.mean()), dateless,
+            quantum=population.quantum, counting=population.counting,
+        )  # fmt: skip
+        whole = np.trace(dateless) + population.count(part) * population.mean.sum()
         left = []
         for each in (flat, population):
             known = Doubtful(each, np.zeros(dateless.shape))
             variance = known.ask(part, levels, asked).variance
-            left.append(variance.reshape(part.n_series, -1).sum(axis=1) / max(whole, 1e-300))
+            left.append(variance.reshape(part.n_series, -1).sum(axis=1) / np.maximum(whole, 1e-300))
         own, open_ = 1 - np.minimum(left[0], 1.0), np.minimum(left[1], left[0])
         return np.column_stack([own, 1 - own - open_, open_])

@@ -54,10 +54,12 @@ class Calibration:
     def own_variances(self, doubt: Doubt, asked: Asked) -> np.ndarray:
         """The same without what series share.
 
-        Windows follow the level of their series, so that wild ones are less so within.
+        Wild series do not count differently; and windows follow the level of their series, so that
+        wild ones are less so within.
         """
         spread = np.repeat(self.spread(doubt), np.diff(asked.places))
-        own: np.ndarray = (doubt.variance - doubt.within) * spread + doubt.within * np.sqrt(spread)
+        wild = doubt.variance - doubt.within - doubt.counted
+        own: np.ndarray = wild * spread + doubt.within * np.sqrt(spread) + doubt.counted
         return own
 
     def reach(self, interval: float) -> float:
