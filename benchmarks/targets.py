@@ -350,15 +350,21 @@ def _by_every(cells: list[dict[str, Any]], value: Any) -> Table:
 
 
 def _measure(tasks: list[tuple[Any, ...]], kept: Path | None) -> list[dict[str, Any]]:
-    cells = []
+    """The cells of tasks, in their order; those that were kept are not measured again."""
+    known = {}
+    if kept and kept.exists():
+        for cell in map(json.loads, kept.read_text(encoding="utf-8").splitlines()):
+            known[cell["dataset"], cell["scheme"], cell["every"], cell["run"]] = cell
+    keys = [(load(task[0], task[4]).name, *task[1:4]) for task in tasks]
+    missing = [task for task, key in zip(tasks, keys, strict=True) if key not in known]
     with ProcessPoolExecutor(mp_context=get_context("spawn")) as pool:
-        for cell in pool.map(measure_cell, tasks):
-            cells.append(cell)
+        for count, cell in enumerate(pool.map(measure_cell, missing), 1):
+            known[cell["dataset"], cell["scheme"], cell["every"], cell["run"]] = cell
             if kept:
-                with kept.open("a") as file:
+                with kept.open("a", encoding="utf-8") as file:
                     file.write(json.dumps(cell) + "\n")
-            print(f"{len(cells)} of {len(tasks)}", end="\r", flush=True)
-    return cells
+            print(f"{count} of {len(missing)}", end="\r", flush=True)
+    return [known[key] for key in keys]
 
 
 def main() -> None:
@@ -367,7 +373,7 @@ def main() -> None:
     parser.add_argument("--datasets", default=",".join(NAMES))
     parser.add_argument("--runs", type=int, default=3)
     parser.add_argument("--every", default=",".join(map(str, EVERY)))
-    parser.add_argument("--cells", type=Path, help="where to keep the cells, as JSON lines")
+    parser.add_argument("--cells", type=Path, help="a file to keep cells in, and to take them from")
     parser.add_argument("--further", action="store_true", help="other years and steps too")
     parser.add_argument("--panels", nargs="*", default=[], help="and these wide Parquet files")
     parser.add_argument("--ranks", action="store_true", help="rank correlations too; slow")

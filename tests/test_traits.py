@@ -50,7 +50,7 @@ def test_kinds_help_and_wrong_ones_do_no_harm(case):
     _, frame, _ = case
     without, _ = error_of(case)
     with_traits, recovery = error_of(case, traits=frame)
-    assert with_traits < 0.9 * without
+    assert with_traits < 0.95 * without
     assert "traits" in recovery.candidates[0]["candidate"]
     assert recovery.settings["traits"] == ["kind=house", "kind=shop", "area"]
     shuffled = frame.assign(kind=np.random.default_rng(1).permutation(frame["kind"]))
@@ -69,7 +69,7 @@ def test_series_without_readings_are_predicted(case, tmp_path):
     value, lower, upper = (np.asarray(table[name]) for name in ("value", "lower", "upper"))
     hidden = truth.values[::6].ravel()
     assert ((lower <= value) & (value <= upper) & (lower >= 0)).all()
-    assert 0.8 < np.mean((hidden >= lower) & (hidden <= upper)) <= 1.0
+    assert 0.85 < np.mean((hidden >= lower) & (hidden <= upper)) <= 1.0
     shape = value.reshape(20, -1)
     shape = shape / shape.mean(axis=1, keepdims=True)
     true = truth.values[::6] / truth.values[::6].mean(axis=1, keepdims=True)

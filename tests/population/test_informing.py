@@ -41,7 +41,9 @@ def test_means_given_measures_are_those_of_the_dense_formula(seed, monkeypatch):
         spread[n] = (10 + gap @ np.linalg.solve(K, gap)) / (10 + len(gap))
         residues[n] = np.eye(T) - population.covariance @ A.T @ np.linalg.inv(K) @ A
         covariance[n, :, n] = (
-            levels[n] ** 2 * spread[n] * dense_condition(population, scaled, n, noises)[1]
+            levels[n] ** 2
+            * spread[n]
+            * dense_condition(population, scaled, n, noises, population.covariance)[1]
         )
     shared = (levels[:, None, None] * residues).reshape(N * T, T)
     covariance = covariance.reshape(N * T, N * T) + shared @ doubtful.covariance_of_mean @ shared.T

@@ -26,11 +26,11 @@ from unsum.readings import Readings
 from unsum.recovering import recover
 
 
-def random_population(seed, n_periods):
+def random_population(seed, n_periods, level=0.0):
     rng = np.random.default_rng(seed)
     root = rng.normal(0, 1, (n_periods, 5))
     covariance = root @ root.T / 5 + 0.3 * np.eye(n_periods)
-    return Population(1.0 + rng.random(n_periods), covariance)
+    return Population(1.0 + rng.random(n_periods), covariance, level=level)
 
 
 def dense_readings(readings, n):
@@ -42,13 +42,21 @@ def dense_readings(readings, n):
     return A, readings.total[own], own
 
 
-def dense_condition(population, readings, n, noises):
-    """Conditional mean, covariance and log-likelihood, with matrices written out."""
+def with_level(population):
+    """The covariance of series whose level is open, written out."""
+    return population.covariance + population.freedom * np.outer(population.mean, population.mean)
+
+
+def dense_condition(population, readings, n, noises, C):
+    """Conditional mean, covariance and log-likelihood, with matrices written out.
+
+    Of series with the covariance C, seen beside a level.
+    """
     A, total, own = dense_readings(readings, n)
-    K = A @ population.covariance @ A.T + np.diag(noises[own])
-    gain = population.covariance @ A.T @ np.linalg.inv(K)
+    K = A @ with_level(population) @ A.T + np.diag(noises[own])
+    gain = C @ A.T @ np.linalg.inv(K)
     gap = total - A @ population.mean
-    covariance = population.covariance - gain @ A @ population.covariance
+    covariance = C - gain @ A @ C
     likelihood = -0.5 * gap @ np.linalg.solve(K, gap) - 0.5 * np.linalg.slogdet(K)[1]
     errors = np.diag(noises[own]) - np.diag(noises[own]) @ np.linalg.inv(K) @ np.diag(noises[own])
     missed = np.diag(noises[own]) @ np.linalg.solve(K, gap)
@@ -71,18 +79,23 @@ def test_conditional_means_are_those_of_the_dense_formula(seed):
     readings = random_readings(seed, n_series=6, n_periods=30, coverage=0.8)
     if seed % 2:
         readings = with_quality(readings, seed)
-    population = random_population(seed, 30)
+    population = random_population(seed, 30, level=0.3 * (seed % 3))
     noises = population.noises(readings)
     values, again = np.empty((6, 30)), np.empty((6, 30))
     explained, errors = np.empty((readings.n_readings, 30)), np.empty(readings.n_readings)
     condition_rows(*readings.arrays, noises, *population.sums, values)
-    likelihood = explain_rows(*readings.arrays, noises, *population.sums, again, explained, errors)
+    likelihood = explain_rows(
+        *readings.arrays, noises, *population.sums_beside_level, again, explained, errors
+    )
     expected = 0.0
     for n in range(6):
         own = slice(readings.indptr[n], readings.indptr[n + 1])
-        mean, covariance, part, squares = dense_condition(population, readings, n, noises)
-        expected += part
+        mean, *_ = dense_condition(population, readings, n, noises, with_level(population))
         np.testing.assert_allclose(values[n], mean, atol=1e-9 * np.abs(mean).max())
+        mean, covariance, part, squares = dense_condition(
+            population, readings, n, noises, population.covariance
+        )
+        expected += part
         np.testing.assert_allclose(again[n], mean, atol=1e-9 * np.abs(mean).max())
         G = explained[own]
         np.testing.assert_allclose(population.covariance - G.T @ G, covariance, atol=1e-9)
@@ -96,7 +109,8 @@ def test_doubts_are_those_of_the_dense_formula(seed):
     readings = random_readings(seed, n_series=5, n_periods=24, coverage=0.8)
     if seed % 2:
         readings = with_counts(readings)
-    population = replace(random_population(seed, 24), quantum=0.5 * (seed % 2), counting=0.8)
+    population = random_population(seed, 24, level=0.3 * (seed % 3))
+    population = replace(population, quantum=0.5 * (seed % 2), counting=0.8)
     levels = population.levels(readings)
     doubtful = Doubtful.learned_from(readings, population)
     noises = population.noises(readings)
@@ -114,9 +128,11 @@ def test_doubts_are_those_of_the_dense_formula(seed):
     for n in range(5):
         A, _, own = dense_readings(readings, n)
         noise = counting[n] * np.diag(population.mean)
-        C = population.covariance + noise
+        C = with_level(population) + noise
         K = A @ C @ A.T + population.noise * np.diag(A.sum(axis=1))
-        np.testing.assert_allclose(K - A @ population.covariance @ A.T, np.diag(noises[own]))
+        np.testing.assert_allclose(
+            K - A @ with_level(population) @ A.T, np.diag(noises[own]), atol=1e-12
+        )
         gain = C @ A.T @ np.linalg.inv(K)
         curves.append(J @ (np.eye(24) - gain @ A))
         variance = np.diag(J @ (C - gain @ A @ C) @ J.T)
@@ -365,3 +381,32 @@ def test_settings_are_checked():
     ):
         with pytest.raises(ParameterError, match=message):
             PanelModel(**settings)
+
+
+def tails_missed(truth, readings):
+    """The squared error of sums over what no reading covers, over its variance."""
+    fit = PanelModel().fit(readings)
+    values = np.empty(truth.values.shape)
+    fit.fill(0, readings, values)
+    last = readings.stop[readings.indptr[1:] - 1]
+    places = np.arange(readings.n_series + 1)
+    asked = Asked(places, last, np.full(readings.n_series, readings.n_periods))
+    doubtful = Doubtful.learned_from(readings, fit.population)
+    doubt = doubtful.ask(readings, fit.levels, asked)
+    open_ = np.arange(readings.n_periods) >= last[:, None]
+    missed = np.sum((values - truth.values) * open_, axis=1) / fit.levels
+    long = open_.sum(axis=1) >= 20
+    return float(np.mean(missed[long] ** 2 / (doubt.variance + doubt.shared)[long]))
+
+
+def test_the_level_of_a_series_with_few_readings_is_not_taken_as_known(monkeypatch):
+    rng = np.random.default_rng(0)
+    moves = toeplitz(np.exp(-np.arange(120) / 40))
+    values = np.exp(rng.multivariate_normal(np.zeros(120), 0.06 * moves, 80))
+    truth = Panel.from_values(values * rng.uniform(1, 50, (80, 1)))
+    readings = aggregate(truth, AtRandom(30))
+    free = tails_missed(truth, readings)
+    monkeypatch.setattr("unsum.population.learn.LEVEL", 0.0)
+    monkeypatch.setattr("unsum.population.learn._kept", {})
+    assert 0.6 < free < 3
+    assert tails_missed(truth, readings) > 3 * free

@@ -43,7 +43,7 @@ def some_jump(seed=0):
 
 def test_series_that_jump_wander_and_are_closer_to_the_truth():
     truth = some_jump()
-    readings = aggregate(truth, Periodic(15, offset=0))
+    readings = aggregate(truth, Periodic(7, offset=0))
     fit = PanelModel().fit(readings)
     population = fit.population
     kinds = list(by_wandering(readings, population, population.scale(readings, fit.levels)))

@@ -172,7 +172,9 @@ class PanelFit:
             if self.sample is None:
                 return self
             doubtful = self.doubtful()
-        exact = replace(self, population=replace(self.population, quantum=0.0, wander=0.0))
+        exact = replace(
+            self, population=replace(self.population, quantum=0.0, wander=0.0, level=0.0)
+        )
         doubtful = replace(doubtful, population=exact.population)
         values = np.empty((readings.n_series, readings.n_periods))
         exact.fill(0, readings, values)

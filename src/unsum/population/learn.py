@@ -34,6 +34,7 @@ MAX_KEPT = 4  # beginnings
 SEASONAL = 0.8  # of the shrinkage goes towards the season, where there is one
 RIDGE = 5.0  # series that say that traits do not matter
 USUAL = 10  # estimated readings that stand for the usual error
+LEVEL = 0.1  # variance of a level, over its square, around what the totals of a series say
 LEAST = 1e-6  # of the largest, for the mean at any period
 GROUP_READINGS = 4096  # of the series that are handled together
 
@@ -76,7 +77,8 @@ def learn_population(
     start = _kept.get(key)
     with one_blas_thread(), ThreadPoolExecutor(count_threads(threads)) as pool:
         if start is None:
-            guess = replace(first_guess(readings, seed, indicators, season), traits=traits)
+            guess = first_guess(readings, seed, indicators, season)
+            guess = replace(guess, traits=traits, level=LEVEL)
             if doubt is not None:
                 guess = replace(guess, doubt=doubt, doubt_known=True)
             learned = Learned(guess)
@@ -201,7 +203,7 @@ def _explain(part: Readings, population: Population) -> _Part:
     errors = np.empty(part.n_readings)
     likelihood = explain_rows(
         part.indptr, part.start, part.stop, population.scale(part, population.levels(part)),
-        population.noises(part), *population.sums, values, explained, errors,
+        population.noises(part), *population.sums_beside_level, values, explained, errors,
     )  # fmt: skip
     known = np.add.reduceat(np.sum(explained**2, axis=1), part.indptr[:-1])
     weights = weigh(values, np.trace(population.covariance) - known, population)

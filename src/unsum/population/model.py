@@ -17,6 +17,7 @@ AT_ONCE = 1 << 17  # series, to hold no large temporaries
 NOISE = 1e-6  # of the mean variance: what a reading may miss, so that systems stay solvable
 LEAST = 1e-3  # of the mean, for that of any series over a reading
 LOWEST = 0.02  # of the usual mean, for what is expected of a reading when a level is judged by it
+FREEST = 4.0  # times the variance of series around their mean is what that of a level may be
 DOUBT = 0.2  # the relative error of an estimated reading, where nothing better is known
 
 
@@ -28,7 +29,8 @@ class Population:
     traits, the mean of a series has the `response` to its traits on top. Series whose totals are
     multiples of `quantum` count something, and have noise of their own at every period; `counting`
     is its variance beside that of Poisson counts. The levels of some series wander; `wander` is the
-    unit of the variance of that.
+    unit of the variance of that. What totals say of any level may be wrong: `level` is the variance
+    of that, over the squared level, at most.
     """
 
     mean: np.ndarray
@@ -38,6 +40,7 @@ class Population:
     quantum: float = 0.0
     counting: float = 1.0
     wander: float = 0.0
+    level: float = 0.0
     traits: Traits | None = None
     response: np.ndarray | None = None  # (n_traits, n_periods): what each trait adds to the mean
 
@@ -60,9 +63,34 @@ class Population:
         return np.concatenate([np.zeros((n + 1, 1)), np.cumsum(self.row_sums, axis=1)], axis=1)
 
     @property
+    def freedom(self) -> float:
+        """The variance of a level over its square: as told, but not far beyond that of series."""
+        usual = np.trace(self.covariance) / max(float(self.mean @ self.mean), 1e-300)
+        return min(self.level, FREEST * float(usual))
+
+    @cached_property
+    def free_rows(self) -> np.ndarray:
+        """Running sums of the covariance over rows, with that of a level which is not known."""
+        if self.level == 0:
+            return self.row_sums
+        return self.row_sums + self.freedom * np.outer(self.mean_sums, self.mean)
+
+    @cached_property
+    def free_sums(self) -> np.ndarray:
+        """The same over rows and columns."""
+        if self.level == 0:
+            return self.both_sums
+        return self.both_sums + self.freedom * np.outer(self.mean_sums, self.mean_sums)
+
+    @property
     def sums(self) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
-        """What the kernels take."""
-        return self.mean, self.mean_sums, self.row_sums, self.both_sums
+        """What kernels take that tell of series, level and all."""
+        return self.mean, self.mean_sums, self.free_rows, self.free_sums
+
+    @property
+    def sums_beside_level(self) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+        """What kernels take that tell how series move, whatever their level is."""
+        return self.mean, self.mean_sums, self.row_sums, self.free_sums
 
     @property
     def noise(self) -> float:

@@ -213,7 +213,8 @@ def learn_windows(
             seen, shrinkage=shrinkage, steps=STEPS, season=season, traits=traits, doubt=doubt,
             seed=seed, threads=threads,
         )  # fmt: skip
-        population = replace(learned.population, wander=0.0)  # windows follow the levels of blocks
+        # Windows follow the levels of blocks.
+        population = replace(learned.population, wander=0.0, level=0.0)
         populations.append(Doubtful.learned_from(seen, population, season))
         likeness.learn(population, windows)
     return populations, likeness.share

@@ -170,7 +170,7 @@ class Doubtful:
         explain_sums(
             part.indptr, part.start, part.stop, population.scale(part, levels),
             population.noises(part), population.count(part), population.mean_sums,
-            population.both_sums, self.sums, asked.places, asked.first, asked.last,
+            population.free_sums, self.sums, asked.places, asked.first, asked.last,
             np.zeros(0, np.int64) if slot is None else slot,
             np.ones(part.n_series) if weights is None else weights, variance, counted, shared,
             surprise, residues,
@@ -192,7 +192,7 @@ class Doubtful:
         )  # fmt: skip
         whole = np.trace(dateless) + population.count(part) * population.mean.sum()
         left = []
-        for each in (flat, population):
+        for each in (flat, replace(population, level=0.0)):
             known = Doubtful(each, np.zeros(dateless.shape))
             variance = known.ask(part, levels, asked).variance
             left.append(variance.reshape(part.n_series, -1).sum(axis=1) / np.maximum(whole, 1e-300))

@@ -41,7 +41,7 @@ def by_wandering(
     for kind, own in zip(kinds, likelihood, strict=True):
         judge_rows(
             readings.indptr, readings.start, readings.stop, total, kind.noises(readings),
-            kind.mean_sums, kind.both_sums, USUAL, own,
+            kind.mean_sums, kind.free_sums, USUAL, own,
         )  # fmt: skip
     likelihood[0] += np.log(FIRM)
     chosen = np.argmax(likelihood, axis=0)

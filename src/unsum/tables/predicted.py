@@ -7,8 +7,9 @@ import pyarrow as pa
 
 from unsum.errors import ParameterError
 from unsum.recovery import Recovery
+from unsum.traits import Traits
 
-RIDGE = 1.0  # of a series, in the regression of levels
+RIDGE = 1.0  # of a series, in regressions on traits
 
 
 def predict_series(recovery: Recovery) -> pa.Table:
@@ -31,7 +32,8 @@ def predict_series(recovery: Recovery) -> pa.Table:
     columns = {"value": values, "covered": np.zeros(values.shape, np.bool_)}
     if recovery.interval is not None and recovery.uncertainty is not None:
         found = recovery.uncertainty.calibration
-        own = found.ratio * expected.variance + found.shared * expected.shared
+        shared = _leverage(recovery, traits, traits.rows(names)) * expected.shared
+        own = found.ratio * expected.variance + found.shared * shared
         deviation = level[:, None] * np.sqrt(own + variance * expected.values**2)
         reach = found.reach_outside(recovery.interval) * deviation
         columns |= {"lower": np.maximum(values - reach, 0.0), "upper": values + reach}
@@ -46,6 +48,24 @@ def predict_series(recovery: Recovery) -> pa.Table:
     )
 
 
+def _leverage(recovery: Recovery, traits: Traits, rows: np.ndarray) -> np.ndarray:
+    """How much less is known about the mean of series with given traits than about that of all.
+
+    What traits do is learned from the same series as the mean is, and known the less the further
+    away they are from what is usual.
+    """
+    centre, inner = _spread_of(traits.rows(recovery.readings.names))
+    away = rows - centre
+    unusual = np.sum(away * np.linalg.solve(inner, away.T).T, axis=1)
+    return np.asarray(1.0 + recovery.readings.n_series * unusual[:, None])
+
+
+def _spread_of(rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """The middle of traits, and their products around it, with a ridge."""
+    centre = rows.mean(axis=0)
+    return centre, (rows - centre).T @ (rows - centre) + RIDGE * np.eye(rows.shape[1])
+
+
 def _predict_levels(
     recovery: Recovery, levels: np.ndarray, rows: np.ndarray
 ) -> tuple[np.ndarray, float]:
@@ -54,9 +74,8 @@ def _predict_levels(
     if not len(known) or recovery.traits is None:
         return np.zeros(len(rows)), 0.0
     own = recovery.traits.rows(recovery.readings.names.take(pa.array(known)))
-    target = np.log(levels[known])
-    middle, centre = float(target.mean()), own.mean(axis=0)
-    inner = (own - centre).T @ (own - centre) + RIDGE * np.eye(own.shape[1])
+    target, middle = np.log(levels[known]), float(np.log(levels[known]).mean())
+    centre, inner = _spread_of(own)
     effects = np.linalg.solve(inner, (own - centre).T @ (target - middle))
     missed = target - middle - (own - centre) @ effects
     variance = float(missed @ missed) / max(len(known) - own.shape[1] - 1, 1)
