@@ -93,8 +93,8 @@ def learn_population(
             learned = learned.improve(readings, Aim(shrinkage, season, directions), pool)
             if progress is not None:
                 progress(1)
-    wander = float(np.trace(learned.population.covariance)) / readings.n_periods
-    return replace(learned, population=replace(learned.population, wander=wander))
+    found = learned.population
+    return replace(learned, population=replace(found, wander=found.usual))
 
 
 def _digest(

@@ -29,8 +29,8 @@ class Population:
     traits, the mean of a series has the `response` to its traits on top. Series whose totals are
     multiples of `quantum` count something, and have noise of their own at every period; `counting`
     is its variance beside that of Poisson counts. The levels of some series wander; `wander` is the
-    unit of the variance of that. What totals say of any level may be wrong: `level` is the variance
-    of that, over the squared level, at most.
+    unit of the variance of that, over the squared level. What totals say of any level may be wrong:
+    `level` is the variance of that, over the squared level, at most.
     """
 
     mean: np.ndarray
@@ -63,10 +63,14 @@ class Population:
         return np.concatenate([np.zeros((n + 1, 1)), np.cumsum(self.row_sums, axis=1)], axis=1)
 
     @property
+    def usual(self) -> float:
+        """The variance of series around the mean, over its square."""
+        return float(np.trace(self.covariance)) / max(float(self.mean @ self.mean), 1e-300)
+
+    @property
     def freedom(self) -> float:
         """The variance of a level over its square: as told, but not far beyond that of series."""
-        usual = np.trace(self.covariance) / max(float(self.mean @ self.mean), 1e-300)
-        return min(self.level, FREEST * float(usual))
+        return min(self.level, FREEST * self.usual)
 
     @cached_property
     def free_rows(self) -> np.ndarray:

@@ -1,9 +1,10 @@
 """Series whose level wanders: a plant that shuts, a flat that changes hands.
 
-What the population knows of such a series is how it moves from day to day, not where its level
-will be next. So it may have a level of its own, which moves like a random walk; its readings tell
-whether that makes them more likely, and how much of it there is. That is for what is recovered; how
-sure it is follows from how wild a series is beside others, wherever its level goes.
+What the population knows of such a series is its shape, not where its level will be next. So its
+level may move like a random walk, and everything else with it: the shape of a day is the same when
+a plant works and when it rests, times the level. Readings tell whether that makes them more likely,
+and how much of it there is. That is for what is recovered; how sure it is follows from how wild a
+series is beside others, wherever its level goes.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ if TYPE_CHECKING:
 
 SIZES = (0.0, 1.0, 10.0, 100.0)  # of the variance of the level, over that of usual series
 USUAL = 16.0  # readings that say that a series is as wild as others
-FIRM = 4.0  # times as likely as any other is a level that does not wander
+FIRM = 50.0  # times as likely as any other is a level that does not wander
 
 
 def by_wandering(
@@ -56,8 +57,9 @@ def _kinds(population: Population) -> list[Population]:
     """The population, and those with a level that wanders on top, of each size."""
     from scipy.linalg import toeplitz
 
-    n = population.n_periods
+    n, mean = population.n_periods, population.mean
     walk = population.wander * toeplitz(np.exp(-np.arange(n) / n))
+    walk *= np.outer(mean, mean) + population.covariance  # of a product with what is multiplied
     firm = replace(population, wander=0.0)
     return [
         replace(firm, covariance=population.covariance + size * walk) if size else firm
