@@ -254,6 +254,32 @@ def test_intervals_do_not_depend_on_the_unit(unit):
         )  # fmt: skip
 
 
+@pytest.mark.parametrize("size", [1e290, 1e-290])
+def test_one_huge_or_tiny_series_does_not_touch_the_sums_of_others(size):
+    rng = np.random.default_rng(12)
+    rows = [(n, 6 * k, 6 * k + 6, rng.uniform(5, 10)) for n in range(12) for k in range(8)]
+    rows.insert(8, (0, 48, 50, 3.0))  # the first is read to the end
+    series, start, stop, total = map(np.array, zip(*rows, strict=True))
+    found = []
+    for unit in (1.0, size):
+        scaled = np.where(series == 0, unit * total, total)
+        readings = unsum.Readings.from_arrays(
+            series, start, stop, scaled, n_series=12, n_periods=50
+        )
+        recovery = recover(readings, "panel", interval=0.9)
+        groups = ["first"] + 11 * ["others"]
+        table = recovery.totals([0, 20, 45], by=groups, backend="pyarrow")
+        tails = recovery.unbilled(by="all", backend="pyarrow")
+        some = np.array(table["group"].to_pylist()) == "others"
+        found.append(
+            [np.array(table[each])[some] for each in ("lower", "upper")]
+            + [np.array(tails[each]) for each in ("lower", "upper")]
+        )
+    for usual, extreme in zip(*found, strict=True):
+        np.testing.assert_allclose(extreme, usual, rtol=1e-6)
+    assert (found[0][2] < found[0][3]).all()
+
+
 def test_small_panels_are_compared_by_what_they_have():
     for name in ("a", "b", "s17", "x"):
         recovery = recover(rows_of([[4.0, 6.0]], names=[name]))

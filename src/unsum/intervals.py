@@ -105,27 +105,34 @@ class Uncertainty:
         """Intervals of sums over several series, each of which has a slot."""
         from scipy.stats import norm
 
-        unit = max(float(self.levels.max()), np.finfo(float).tiny)
+        unit = np.full(len(sums), np.finfo(float).tiny)  # the largest level in each slot
         own, counts = np.zeros(len(sums)), np.zeros(len(sums))
         least, most = np.zeros(len(sums)), np.zeros(len(sums))
         together = np.zeros(len(sums))
         residues = np.zeros((len(sums), len(self.doubtful.covariance_of_mean)))
         for each in asking:
-            part, slot = each.part, each.slot
+            least += np.bincount(each.slot, each.least, len(sums))
+            most += np.bincount(each.slot, each.most, len(sums))
+            open_ = np.flatnonzero(each.least < each.most)  # of others, rounding would remain
+            part, asked, slot = each.part, each.asked.take(open_), each.slot[open_]
             levels = self.levels[each.first : each.first + part.n_series]
+            by_sum = np.repeat(levels, np.diff(asked.places))
+            smaller = unit.copy()
+            np.maximum.at(unit, slot, by_sum)
+            smaller /= unit
+            own, together = own * smaller**2, together * smaller
+            residues *= smaller[:, None]
+            shares = by_sum / unit[slot]
             doubt = self.doubtful.ask(
-                part, levels, each.asked, slot=slot, n_slots=len(sums), weights=levels / unit
+                part, levels, asked, slot=slot, n_slots=len(sums), weights=shares
             )
-            weights = np.repeat((levels / unit) ** 2, np.diff(each.asked.places))
-            variance = weights * self.calibration.own_variances(doubt, each.asked)
-            spread = np.repeat(self.calibration.spread(doubt), np.diff(each.asked.places))
-            common = weights * doubt.common * np.sqrt(spread)
+            variance = shares**2 * self.calibration.own_variances(doubt, asked)
+            spread = np.repeat(self.calibration.spread(doubt), np.diff(asked.places))
+            common = shares**2 * doubt.common * np.sqrt(spread)
             own += np.bincount(slot, variance - common, len(sums))
             together += np.bincount(slot, np.sqrt(common), len(sums))
             counts += np.bincount(slot, minlength=len(sums))
             residues += doubt.residues
-            least += np.bincount(slot, each.least, len(sums))
-            most += np.bincount(slot, each.most, len(sums))
         own += together**2
         curves = residues @ self.doubtful.covariance_of_mean
         shared = self.calibration.shared * np.maximum(np.sum(curves * residues, axis=1), 0.0)

@@ -78,8 +78,9 @@ def test_blocks_and_windows_know_as_much_as_one_covariance(margin):
     pairs = np.array([(c, d) for c in range(72) for d in range(c, 73)])
     asked = Asked(np.arange(7) * len(pairs), np.tile(pairs[:, 0], 6), np.tile(pairs[:, 1], 6))
     slot = np.arange(len(asked)) % 5
+    weights = np.repeat(level, len(pairs))
     found, expected = (
-        each.ask(readings, level, asked, slot=slot, n_slots=5, weights=level)
+        each.ask(readings, level, asked, slot=slot, n_slots=5, weights=weights)
         for each in (long, whole)
     )
     np.testing.assert_allclose(found.variance, expected.variance, rtol=1e-4, atol=1e-3)

@@ -120,7 +120,7 @@ def test_doubts_are_those_of_the_dense_formula(seed):
     J = np.zeros((4, 24))
     for row, low, high in zip(J, cuts, cuts[1:], strict=False):
         row[low:high] = 1.0
-    weights = rng.random(5)
+    weights = rng.random(20)
     slot = np.tile(np.arange(4), 5)
     doubt = doubtful.ask(
         readings, levels, Asked.between(cuts, 5), slot=slot, n_slots=4, weights=weights
@@ -144,7 +144,7 @@ def test_doubts_are_those_of_the_dense_formula(seed):
     for n in range(5):
         shared = np.diag(curves[n] @ posterior @ curves[n].T)
         np.testing.assert_allclose(doubt.shared[4 * n : 4 * n + 4], shared, atol=1e-8)
-    together = sum(weight * curve for weight, curve in zip(weights, curves, strict=True))
+    together = np.einsum("nq,nqt->qt", weights.reshape(5, 4), np.array(curves))
     np.testing.assert_allclose(doubt.residues, together, atol=1e-8)
 
 

@@ -12,7 +12,8 @@ from unsum.aggregation import Periodic, aggregate
 from unsum.kernels.gaussian import judge_rows
 from unsum.methods.panel import PanelModel
 from unsum.panel import Panel
-from unsum.population.wandering import USUAL, by_wandering
+from unsum.population.wandering import SIZES, USUAL, _kinds, by_wandering
+from unsum.readings import Readings
 from unsum.recovering import recover
 
 
@@ -28,6 +29,20 @@ def test_series_are_judged_by_a_student_distribution(seed):
         student = multivariate_t(A @ population.mean, K, USUAL)
         shift = student.logpdf(A @ population.mean) + 0.5 * np.linalg.slogdet(K)[1]
         assert found[n] == pytest.approx(student.logpdf(total) - shift, rel=1e-9)
+
+
+def test_a_wandering_level_multiplies_the_series():
+    """The covariance of `(1 + w) (mean + e)`, by simulation of both."""
+    rng = np.random.default_rng(4)
+    population = replace(random_population(1, 6), wander=0.02)
+    kind = _kinds(population)[SIZES.index(10.0)]
+    lags = np.abs(np.subtract.outer(np.arange(6), np.arange(6)))
+    levels = 1 + rng.multivariate_normal(np.zeros(6), 0.2 * np.exp(-lags / 6), 400_000)
+    moves = rng.multivariate_normal(np.zeros(6), population.covariance, 400_000)
+    simulated = np.cov((levels * (population.mean + moves)).T)
+    np.testing.assert_allclose(
+        kind.covariance, simulated, atol=0.03 * np.diag(kind.covariance).max()
+    )
 
 
 def some_jump(seed=0):
@@ -67,3 +82,29 @@ def test_a_series_recovered_alone_is_as_it_was_among_others():
     recovery = recover(readings, "panel")
     some = np.array([1, 7, 30])
     np.testing.assert_array_equal(recovery.apply(readings.take(some)).values, recovery.values[some])
+
+
+def test_a_plant_that_rests_keeps_the_shape_of_its_day():
+    """Some clients by the hour teach the day to those with daily totals, also to one that stops."""
+    rng = np.random.default_rng(5)
+    day = np.tile([0.2, 0.3, 0.8, 2.2, 1.8, 1.2, 1.0, 0.5], 28)
+    values = np.maximum(day * (1 + 0.1 * rng.normal(0, 1, (40, 224))), 0.01)
+    works = np.repeat((np.arange(28) < 9) | (np.arange(28) > 19), 8)
+    values[-1] *= np.where(works, 3.0, 0.05)
+    rows = []
+    for n, own in enumerate(values):
+        every = 1 if n < 10 else 8
+        start = np.arange(0, 224, every)
+        rows.append((np.full(len(start), n), start, start + every, np.add.reduceat(own, start)))
+    readings = Readings.from_arrays(
+        *(np.concatenate(column) for column in zip(*rows, strict=True)), n_series=40, n_periods=224
+    )
+    fit = PanelModel().fit(readings)
+    population = fit.population
+    kinds = list(by_wandering(readings, population, population.scale(readings, fit.levels)))
+    assert any(39 in places for places, kind in kinds if kind is not kinds[0][1])
+    found = recover(readings, "panel").values[-1]
+    shares = day.reshape(28, 8)[0] / 8
+    scaled = (values[-1].reshape(28, 8).sum(axis=1)[:, None] * shares).ravel()
+    error, usual = (np.linalg.norm(each - values[-1]) for each in (found, scaled))
+    assert error < 1.3 * usual  # as close as the true shape of all days, scaled

@@ -95,8 +95,8 @@ def explain_sums(
     which its readings have in their `noise`; `counted` receives what that alone leaves open. If the
     mean of the population were higher by some curve, what is recovered of a sum would miss it by
     the product of that curve with a residue. `shared` receives the variance of that, `doubt_sums`
-    being the running sums of the covariance of the mean. The residues, times the `weight` of their
-    series, are added to the rows of `residue` that `slot` says, as differences from period to
+    being the running sums of the covariance of the mean. The residues, times the `weight` of each
+    sum, are added to the rows of `residue` that `slot` says, as differences from period to
     period. `surprise` receives the squared size of what the readings have beyond the mean, in units
     of what is usual.
     """
@@ -174,12 +174,12 @@ def explain_sums(
         for i in range(m):
             for q in range(count):
                 row = slot[begin + q]
-                residue[row, start[first + i]] -= weight[n] * U[i, q]
-                residue[row, stop[first + i]] += weight[n] * U[i, q]
+                residue[row, start[first + i]] -= weight[begin + q] * U[i, q]
+                residue[row, stop[first + i]] += weight[begin + q] * U[i, q]
         for q in range(count):
             row = slot[begin + q]
-            residue[row, first_period[begin + q]] += weight[n]
-            residue[row, last_period[begin + q]] -= weight[n]
+            residue[row, first_period[begin + q]] += weight[begin + q]
+            residue[row, last_period[begin + q]] -= weight[begin + q]
 
 
 @njit(cache=True, nogil=True, error_model="numpy", fastmath=FAST)

@@ -91,7 +91,7 @@ class LongDoubtful:
         weights: np.ndarray | None = None,
     ) -> Doubt:
         """As of a short grid; residues are curves by blocks."""
-        own = np.ones(part.n_series) if weights is None else weights
+        own = np.ones(len(asked)) if weights is None else weights
         slots = np.zeros(len(asked), np.int64) if slot is None else slot
         residues = np.zeros((n_slots, self.stages.n_blocks))
         found = []
@@ -101,9 +101,7 @@ class LongDoubtful:
                 asked.places[low : high + 1] - some.start, asked.first[some], asked.last[some]
             )
             found.append(
-                self._ask(
-                    part[low:high], levels[low:high], few, slots[some], own[low:high], residues
-                )
+                self._ask(part[low:high], levels[low:high], few, slots[some], own[some], residues)
             )
         return Doubt.join(found, residues)
 
@@ -124,8 +122,9 @@ class LongDoubtful:
             same = between.number(asked, slot)
             _, heads, rows = np.unique(same, return_index=True, return_inverse=True)
             found = self.blocks.ask(
-                coarse, levels, between.asked, slot=rows, n_slots=len(heads), weights=weights
-            )
+                coarse, levels, between.asked, slot=rows, n_slots=len(heads),
+                weights=weights[between.owner],
+            )  # fmt: skip
             owners = slot[between.owner[heads]]
             np.add.at(residues, owners, between.line[heads, None] * found.residues)
         by_blocks = between.combine(found.variance)

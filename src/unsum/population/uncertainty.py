@@ -160,7 +160,7 @@ class Doubtful:
         n_slots: int = 0,
         weights: np.ndarray | None = None,
     ) -> Doubt:
-        """Variances of sums; with slots, residues added up by slot, weighted by series."""
+        """Variances of sums; with slots, their residues added up by slot, weighted by sum."""
         from unsum.kernels.gaussian import explain_sums
 
         population = self.population
@@ -172,7 +172,7 @@ class Doubtful:
             population.noises(part), population.count(part), population.mean_sums,
             population.free_sums, self.sums, asked.places, asked.first, asked.last,
             np.zeros(0, np.int64) if slot is None else slot,
-            np.ones(part.n_series) if weights is None else weights, variance, counted, shared,
+            np.ones(len(asked)) if weights is None else weights, variance, counted, shared,
             surprise, residues,
         )  # fmt: skip
         return Doubt(
