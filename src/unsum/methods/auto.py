@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, cast
 
 import numpy as np
 
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 SHRINKAGES = (0.0125, 0.05, 0.2, 0.6)
 TRIAL_STEPS = 10  # of learning, while methods are compared
-MORE_FOLDS = 2  # of the methods that do about as well as the best, and to see how far it misses
+MORE_FOLDS = 2  # of the chosen method, to see how far it misses
 MAX_VALUES = 4_000_000  # of the series that the expected error is about
 
 
@@ -67,8 +67,7 @@ class Auto(Settings):
     @property
     def max_iter(self) -> int:
         """How often progress is told of."""
-        n_methods = len(self._methods(1, self.indicators))
-        return self.folds * n_methods + MORE_FOLDS * len(SHRINKAGES)
+        return self.folds * len(self._methods(1, self.indicators)) + MORE_FOLDS
 
     def fit(
         self, readings: Readings, threads: int | None = None, progress: Progress | None = None
@@ -87,49 +86,34 @@ class Auto(Settings):
         except NothingToMergeError as problem:
             why = f"methods cannot be compared: {problem} Then auto takes denton"
             return AutoFit(Denton().fit(readings), "denton", why)
-        tried = self._try_again(sample, candidates, threads, progress)
-        best = _choose(tried)
-        why = _reason(best, candidates)
-        table = [each.to_dict() | {"chosen": each.label == best.label} for each in candidates]
-        panel = best if isinstance(best.method, PanelModel) else tried[-1]
-        if not isinstance(panel.method, PanelModel):  # a grid that is too long for it
+        best = _choose(candidates)
+        scores = ", ".join(f"{each.label} {each.score:.3f}" for each in candidates)
+        why = f"it split merged readings best: {scores}"
+        if best is not candidates[0]:
+            shrinkage = cast(PanelModel, best.method).shrinkage
+            why = f"with shrinkage {shrinkage} it split merged readings about as well as the best"
+            why += f", and shrinks more: {scores}"
+        table = [each.to_dict() | {"chosen": each is best} for each in candidates]
+        panels = [each for each in candidates if isinstance(each.method, PanelModel)]
+        if not panels:
             return AutoFit(best.method.fit(readings, threads), best.method.name, why, table)
-        learned = panel.method.with_steps(STEPS).fit(readings, threads)
+        panel = best if isinstance(best.method, PanelModel) else panels[0]
+        learned = cast(PanelModel, panel.method).with_steps(STEPS).fit(readings, threads)
         fit = learned if best is panel else best.method.fit(readings, threads)
-        uncertainty = assess(learned, best.trials, panel.trials)
+        pair = [best] if best is panel else [best, panel]
+        again = score_candidates(
+            sample, [(each.label, each.method) for each in pair], folds=MORE_FOLDS,
+            seed=self.seed + self.folds, threads=threads, progress=progress,
+        )  # fmt: skip
+        more = {each.label: each.trials for each in again}
+        uncertainty = assess(
+            learned, best.trials + more[best.label], panel.trials + more[panel.label]
+        )
         some = self._some(readings)
         judged = readings.take(some)
         fill = Recovery(judged, best.method.name, why, {}, fit.take(some), threads).values_of
         error = uncertainty.take(some).expected_error(judged, fill)
         return AutoFit(fit, best.method.name, why, table, error, uncertainty)
-
-    def _try_again(
-        self,
-        sample: Readings,
-        candidates: list[Candidate],
-        threads: int | None,
-        progress: Progress | None,
-    ) -> list[Candidate]:
-        """Those that may be chosen with further folds, best first; last a panel, if there is one.
-
-        Intervals need the population also where another method is better.
-        """
-        from unsum.selection.choosing import score_candidates
-
-        again = _contenders(candidates)
-        if not isinstance(again[0].method, PanelModel):
-            again += [each for each in candidates if isinstance(each.method, PanelModel)][:1]
-        found = score_candidates(
-            sample, [(each.label, each.method) for each in again], folds=MORE_FOLDS,
-            seed=self.seed + self.folds, threads=threads, progress=progress,
-        )  # fmt: skip
-        if progress is not None:
-            progress(MORE_FOLDS * (len(SHRINKAGES) - len(again)))
-        more = {each.label: each for each in found}
-        tried = [each.tried_again(more[each.label]) for each in again]
-        if not isinstance(again[0].method, PanelModel):
-            return tried
-        return sorted(tried, key=lambda candidate: candidate.score)
 
     def _some(self, readings: Readings) -> np.ndarray:
         """The places of all series but teachers, or of as many as will do."""
@@ -180,40 +164,18 @@ class Auto(Settings):
 
 def _choose(candidates: list[Candidate]) -> Candidate:
     """The best; of panels that know the same and do about as well, the one that shrinks most."""
-    return max(_contenders(candidates), key=_shrinkage)
-
-
-def _contenders(candidates: list[Candidate]) -> list[Candidate]:
-    """The best, and panels that know the same and do about as well."""
     best = candidates[0]
     if not isinstance(best.method, PanelModel):
-        return [best]
+        return best
     side = (best.method.indicators, best.method.traits)
-    return [
-        each
+    close = [
+        (each.method.shrinkage, each)
         for each in candidates
         if isinstance(each.method, PanelModel)
         and (each.method.indicators is side[0] and each.method.traits is side[1])
         and each.is_close_to(best)
     ]
-
-
-def _shrinkage(candidate: Candidate) -> float:
-    return candidate.method.shrinkage if isinstance(candidate.method, PanelModel) else 0.0
-
-
-def _reason(chosen: Candidate, candidates: list[Candidate]) -> str:
-    first = candidates[0]
-    if chosen.label == first.label:
-        why = "it split merged readings best"
-    elif _shrinkage(chosen) > _shrinkage(first):
-        why = f"with shrinkage {_shrinkage(chosen)} it split merged readings about as well as the "
-        why += "best, and shrinks more"
-    else:
-        why = f"with shrinkage {_shrinkage(chosen)} it split merged readings about as well as the "
-        why += "best, and better on further folds"
-    scores = ", ".join(f"{each.label} {each.score:.3f}" for each in candidates)
-    return f"{why}: {scores}"
+    return max(close, key=lambda pair: pair[0])[1]
 
 
 @dataclass

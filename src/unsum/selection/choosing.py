@@ -39,26 +39,6 @@ class Candidate:
     standard_error: float
     trials: list[Trial] = field(repr=False)
 
-    @classmethod
-    def judge(cls, label: str, method: Method, trials: list[Trial]) -> Candidate:
-        """By the mean score over folds, and its standard error from series to series."""
-        scores, variances = [], []
-        for trial in trials:
-            fold = trial.merged
-            scores.append(fold.score(trial.values))
-            series = fold.hidden.series_of_readings()
-            count = np.bincount(series)
-            by_series = np.bincount(series, fold.errors(trial.values))
-            size = float(fold.sizes().sum())
-            apart = (by_series - count * by_series.sum() / count.sum()) / (size or 1.0)
-            variances.append(float(apart @ apart))
-        error = float(np.sqrt(np.mean(variances)))
-        return cls(label, method, float(np.mean(scores)), error, trials)
-
-    def tried_again(self, again: Candidate) -> Candidate:
-        """The same with the trials of further folds."""
-        return Candidate.judge(self.label, self.method, self.trials + again.trials)
-
     def is_close_to(self, other: Candidate) -> bool:
         """Whether it may well be no worse: squares within a standard error of the difference.
 
@@ -98,5 +78,20 @@ def score_candidates(
             trials.append(Trial(fold, recovery.values, recovery.fit))
             if progress is not None:
                 progress(1)
-        candidates.append(Candidate.judge(label, method, trials))
+        candidates.append(Candidate(label, method, *_judge(trials), trials))
     return sorted(candidates, key=lambda candidate: candidate.score)
+
+
+def _judge(trials: Sequence[Trial]) -> tuple[float, float]:
+    """The mean score over folds, and its standard error from series to series."""
+    scores, variances = [], []
+    for trial in trials:
+        fold = trial.merged
+        scores.append(fold.score(trial.values))
+        series = fold.hidden.series_of_readings()
+        count = np.bincount(series)
+        by_series = np.bincount(series, fold.errors(trial.values))
+        size = float(fold.sizes().sum())
+        apart = (by_series - count * by_series.sum() / count.sum()) / (size or 1.0)
+        variances.append(float(apart @ apart))
+    return float(np.mean(scores)), float(np.sqrt(np.mean(variances)))
