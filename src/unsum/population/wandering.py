@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 SIZES = (0.0, 1.0, 10.0, 100.0)  # of the variance of the level, over that of usual series
 USUAL = 16.0  # readings that say that a series is as wild as others
-FIRM = 50.0  # times as likely as any other is a level that does not wander
+FIRM = 4.0  # times as likely as any other is a level that does not wander
 
 
 def by_wandering(
