@@ -3,7 +3,7 @@ import pytest
 from scipy.linalg import toeplitz
 
 from unsum.experiments.synthetic import matern
-from unsum.population.dates import ORDER, average_dates, average_diagonals
+from unsum.population.dates import ORDER, _split_lasting, average_dates, average_diagonals
 from unsum.population.learn import Aim
 
 
@@ -46,6 +46,37 @@ def test_smooth_series_stay_smooth():
     for _ in range(20):  # as often as learning does it
         covariance = average_dates(covariance)
     assert fast(covariance) == pytest.approx(fast(matern(np.arange(150), 1.5, 10.0)), rel=0.1)
+
+
+@pytest.mark.parametrize(("n", "season"), [(168, 24), (100, 7)])
+def test_a_day_of_their_own_stays_with_series(n, season):
+    """A taper alone takes a third of it, in every step."""
+    angles = 2 * np.pi * np.outer(np.arange(n), [1, 2, 3]) / season
+    waves = np.hstack([np.cos(angles), np.sin(angles)]) / np.sqrt(n / 2)
+    covariance = waves @ waves.T + 1e-3 * np.eye(n)
+
+    def strength(each):
+        return np.trace(waves.T @ each @ waves) / waves.shape[1]
+
+    assert strength(average_diagonals(covariance, season)) < 0.75
+    for _ in range(20):  # as often as learning does it
+        covariance = 0.8 * covariance + 0.2 * average_dates(covariance, season, 0.8)
+    assert strength(covariance) > 0.8
+
+
+def test_what_lasts_and_the_rest_are_a_whole():
+    """The oracle: the mean over seasons as a dense projection."""
+    n, season = 17, 5
+    root = np.random.default_rng(4).normal(0, 1, (n, 3))
+    covariance = root @ root.T
+    phase = np.arange(n) % season
+    same = np.equal.outer(phase, phase)
+    mean = same / same.sum(axis=1)
+    rest = np.eye(n) - mean
+    lasting, left = _split_lasting(covariance, phase)
+    np.testing.assert_allclose(lasting[np.ix_(phase, phase)], mean @ covariance @ mean)
+    np.testing.assert_allclose(left, rest @ covariance @ rest, atol=1e-12)
+    assert np.diag(lasting)[phase].sum() + np.trace(left) == pytest.approx(np.trace(covariance))
 
 
 def test_averages_are_those_of_a_filtered_series():

@@ -4,7 +4,9 @@ An average over few dates is a tapered one: of a covariance at a lag of half the
 is kept, which keeps the result positive semidefinite. A taper blurs the spectrum, and where slow
 movements are far stronger than fast ones, as in smooth series, much of them passes for fast ones.
 So series are made about equally strong at all speeds before they are averaged, and as they were
-after that.
+after that. And what series have at every season alike, such as a day of their own, would lose a
+third of its variance to a taper in every step of learning, until readings that hardly show it are
+taken for sure; so that part is averaged on its own, around the season, where no taper is needed.
 """
 
 from __future__ import annotations
@@ -24,12 +26,45 @@ def average_dates(covariance: np.ndarray, season: int = 1, seasonal: float = 0.0
 
     bands = _whitening(covariance)
     white = _filter(bands, _filter(bands, covariance).T)
-    averaged = average_diagonals(white)
-    if season > 1:
-        averaged = (1 - seasonal) * averaged + seasonal * average_diagonals(white, season)
+    averaged = _average(white, season, seasonal)
+    once = season / len(white)
+    if season > 1 and once < 1:  # of a single season nothing is known to last
+        phase = np.arange(len(white)) % season
+        lasting, rest = _split_lasting(white, phase)
+        kept = _average_around(lasting, seasonal)[np.ix_(phase, phase)]
+        kept += _average(rest, season, seasonal)
+        averaged = once * averaged + (1 - once) * kept
     below = (len(bands) - 1, 0)
     coloured = solve_banded(below, bands, solve_banded(below, bands, averaged).T)
     return np.asarray((coloured + coloured.T) / 2)
+
+
+def _average(covariance: np.ndarray, season: int, seasonal: float) -> np.ndarray:
+    averaged = average_diagonals(covariance)
+    if season > 1:
+        averaged = (1 - seasonal) * averaged + seasonal * average_diagonals(covariance, season)
+    return averaged
+
+
+def _split_lasting(covariance: np.ndarray, phase: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """The covariance of means over all seasons, by phase, and that of what is left at each period.
+
+    Their traces, the first over all periods, add up to the whole.
+    """
+    phases = np.arange(phase.max() + 1)
+    means = np.equal.outer(phases, phase) / np.bincount(phase)[:, None]
+    rows = means @ covariance
+    lasting = rows @ means.T
+    rest = covariance - rows[phase] - rows.T[:, phase] + lasting[np.ix_(phase, phase)]
+    return lasting, rest
+
+
+def _average_around(covariance: np.ndarray, seasonal: float) -> np.ndarray:
+    """The same at all phases, but for the part that is seasonal; phases close in a circle."""
+    phases = np.arange(len(covariance))
+    apart = np.subtract.outer(phases, phases) % len(phases)
+    by_lag = np.bincount(apart.ravel(), covariance.ravel()) / len(phases)
+    return np.asarray((1 - seasonal) * by_lag[apart] + seasonal * covariance)
 
 
 def average_diagonals(covariance: np.ndarray, season: int = 1) -> np.ndarray:
