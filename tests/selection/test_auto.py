@@ -79,14 +79,15 @@ def test_of_panels_that_split_about_equally_well_the_most_shrunk_is_taken(panel,
 
 
 def test_days_know_their_weekdays():
-    rng = np.random.default_rng(3)
+    """Which helps where few series are there to learn a week from."""
+    rng = np.random.default_rng(1)
     week = np.array([1.0, 1.1, 1.0, 1.2, 1.1, 0.4, 0.2])
-    noise = rng.gamma(20, 1 / 20, (60, 140))
+    noise = rng.gamma(20, 1 / 20, (20, 140))
     calendar = Calendar(
         Frequency.parse("D"), None, 1_704_067_200_000_000 + np.arange(141) * 86_400_000_000
     )
     truth = Panel.from_values(week[np.arange(140) % 7] * noise, None, calendar)
-    readings = aggregate(truth, AtRandom(25))
+    readings = aggregate(truth, AtRandom(10, seed=1))
     recovery = recover(readings)
     (chosen,) = [row["candidate"] for row in recovery.candidates if row["chosen"]]
     settings = {"shrinkage": shrinkage_of(chosen)}
