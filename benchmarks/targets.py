@@ -171,7 +171,7 @@ def _rank_correlation(data: Dataset, readings: Readings, recovery: Recovery) -> 
     from scipy.stats import spearmanr
 
     auto = Auto()
-    methods = dict(auto._methods(readings.n_periods, *auto._indicators(readings.calendar)))
+    methods = dict(auto._methods(readings.n_periods))
     errors = [
         measure_recovery(
             data.truth, readings, recover(readings, methods[row["candidate"]], threads=1).values

@@ -71,6 +71,28 @@ def test_sums_over_series_know_that_errors_go_together(case):
     assert found[1] < found[0] - 0.1
 
 
+@pytest.mark.parametrize("scheme", [AtRandom(4), Periodic(4)], ids=["random", "periodic"])
+def test_series_that_folds_missed_have_wider_intervals(scheme):
+    truth = simulate(2, n_series=20).values
+    truth[3] *= np.random.default_rng(2).gamma(2.0, 0.5, truth.shape[1])
+    readings = aggregate(Panel.from_values(truth), scheme)
+    recovery = recover(readings, interval=0.9)
+    sure = recovery.uncertainty
+    blind = replace(recovery, uncertainty=replace(sure, missed=np.ones(20)))
+    covered = readings.covered()
+
+    def share(recovery, series):
+        (block,) = recovery.blocks()
+        inside = (block.bounds.lower <= truth) & (truth <= block.bounds.upper)
+        return np.mean(inside[series][covered[series]])
+
+    others = np.arange(20) != 3
+    assert sure.missed[3] == sure.missed.max() > 2
+    assert share(recovery, 3) > 0.1 + share(blind, 3)
+    assert abs(share(recovery, others) - share(blind, others)) < 0.01
+    assert recovery.expected_error > blind.uncertainty.expected_error(readings, blind.values_of)
+
+
 def test_groups_are_named_one_by_one_or_by_a_mapping():
     recovery = recover(random_readings(1, n_series=12), interval=0.8)
     names = recovery.readings.names.to_pylist()

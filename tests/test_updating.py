@@ -58,6 +58,10 @@ def test_touched_series_meet_all_readings_and_others_keep_their_bits(bills, meth
     assert 0 < len(touched) < len(names)
     untouched = [n for n, name in enumerate(names) if name not in touched]
     assert np.array_equal(updated.values[untouched], recovery.values[untouched])
+    if recovery.uncertainty is not None:  # nor is forgotten how far series were missed
+        assert updated.readings.names.to_pylist() == names
+        assert np.array_equal(updated.uncertainty.missed, recovery.uncertainty.missed)
+        assert np.ptp(recovery.uncertainty.missed) > 0
     expected = unsum.Readings.from_frame(
         pa.concat_tables([old, news]), range_start=date(2023, 1, 1), range_end=date(2024, 3, 1)
     )

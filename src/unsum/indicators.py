@@ -25,12 +25,6 @@ class Indicators:
     def __repr__(self) -> str:
         return f"Indicators({', '.join(self.names)})"
 
-    def beside(self, other: Indicators) -> Indicators:
-        """These and those of another, each name once."""
-        new = [i for i, name in enumerate(other.names) if name not in self.names]
-        names = (*self.names, *(other.names[i] for i in new))
-        return Indicators(names, np.column_stack([self.values, other.values[:, new]]))
-
     def by_blocks(self, block: int) -> Indicators:
         """Their means over blocks of periods."""
         heads = np.arange(0, len(self.values), block)

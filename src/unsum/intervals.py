@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
-from typing import cast
+from typing import Any, cast
 
 import numpy as np
 
@@ -17,7 +17,7 @@ from unsum.engine import block_size
 from unsum.methods.panel import Learned, PanelModel
 from unsum.panel import sum_between
 from unsum.population.long import LongDoubtful
-from unsum.population.uncertainty import Asked, Doubtful
+from unsum.population.uncertainty import Asked, Doubt, Doubtful
 from unsum.readings import Readings
 from unsum.selection.calibrating import Calibration, calibrate
 from unsum.selection.choosing import Trial, score_candidates
@@ -53,30 +53,40 @@ class Asking:
 
 @dataclass(frozen=True)
 class Uncertainty:
-    """How sure the recovery is: a population, the level of each series in it, what folds showed."""
+    """How sure the recovery is: a population, the level of each series in it, what folds showed.
+
+    `missed` is by how much more than others folds missed each series, squared.
+    """
 
     doubtful: Doubtful | LongDoubtful
     levels: np.ndarray
+    missed: np.ndarray
     calibration: Calibration
 
     def take(self, series: np.ndarray) -> Uncertainty:
         """The same for some series."""
-        return replace(self, levels=self.levels[series])
+        return replace(self, levels=self.levels[series], missed=self.missed[series])
 
     def forget(self) -> Uncertainty:
         """The same without anything of a single series."""
-        return replace(self, doubtful=self.doubtful.forget(), levels=self.levels[:0])
+        return replace(self.take(np.zeros(0, np.int64)), doubtful=self.doubtful.forget())
 
     def apply(self, readings: Readings, traits: Traits | None) -> Uncertainty:
         """The same for other series."""
         doubtful = self.doubtful.knowing(traits)
-        return replace(self, doubtful=doubtful, levels=doubtful.levels(readings))
+        levels = doubtful.levels(readings)
+        return replace(self, doubtful=doubtful, levels=levels, missed=np.ones(len(levels)))
+
+    def _ask(self, first: int, part: Readings, asked: Asked, **slots: Any) -> Doubt:
+        """What is open about sums of a part that begins at series `first`."""
+        own = slice(first, first + part.n_series)
+        doubt = self.doubtful.ask(part, self.levels[own], asked, **slots)
+        return replace(doubt, missed=self.missed[own])
 
     def variances(self, first: int, part: Readings, cuts: np.ndarray) -> np.ndarray:
         """Of sums between cuts of a part that begins at series `first`, over squared levels."""
-        levels = self.levels[first : first + part.n_series]
         asked = Asked.between(cuts, part.n_series)
-        doubt = self.doubtful.ask(part, levels, asked)
+        doubt = self._ask(first, part, asked)
         variances = self.calibration.variances(doubt, asked)
         return variances.reshape(part.n_series, -1)
 
@@ -96,7 +106,7 @@ class Uncertainty:
         """Intervals of one sum of each series, over periods that no reading covers."""
         part = asking.part
         levels = self.levels[asking.first : asking.first + part.n_series]
-        doubt = self.doubtful.ask(part, levels, asking.asked)
+        doubt = self._ask(asking.first, part, asking.asked)
         variance = self.calibration.variances(doubt, asking.asked)
         reach = self.calibration.reach_outside(interval) * np.sqrt(variance) * levels
         return _within(sums, reach, asking.least, asking.most)
@@ -123,9 +133,7 @@ class Uncertainty:
             own, together = own * smaller**2, together * smaller
             residues *= smaller[:, None]
             shares = by_sum / unit[slot]
-            doubt = self.doubtful.ask(
-                part, levels, asked, slot=slot, n_slots=len(sums), weights=shares
-            )
+            doubt = self._ask(each.first, part, asked, slot=slot, n_slots=len(sums), weights=shares)
             variance = shares**2 * self.calibration.own_variances(doubt, asked)
             spread = np.repeat(self.calibration.spread(doubt), np.diff(asked.places))
             common = shares**2 * doubt.common * np.sqrt(spread)
@@ -161,7 +169,7 @@ class Uncertainty:
             levels = self.levels[first : first + part.n_series, None]
             scaled = fill(first, part) / np.where(levels > 0, levels, 1.0)
             asked = Asked.between(np.arange(part.n_periods + 1), part.n_series)
-            doubt = self.doubtful.ask(part, levels[:, 0], asked)
+            doubt = self._ask(first, part, asked)
             variance = self.calibration.expected_squares(doubt, asked).reshape(part.n_series, -1)
             covered = part.covered() & (levels > 0)
             scaled, variance = (np.where(covered, each, 0.0) for each in (scaled, variance))
@@ -174,21 +182,28 @@ class Uncertainty:
         return float(np.sqrt(missed / whole))
 
 
-def assess(learned: Learned, trials: Sequence[Trial], panels: Sequence[Trial]) -> Uncertainty:
-    """How sure a recovery is, from a method's trials and those of the population beside it."""
-    calibration = calibrate(trials, [cast(Learned, trial.fit) for trial in panels])
-    return Uncertainty(learned.doubtful(), learned.levels, calibration)
+def assess(
+    learned: Learned, places: np.ndarray, trials: Sequence[Trial], panels: Sequence[Trial]
+) -> Uncertainty:
+    """How sure a recovery is, from a method's trials and those of the population beside it.
+
+    Trials were of the series at the given places.
+    """
+    calibration, found = calibrate(trials, [cast(Learned, trial.fit) for trial in panels])
+    missed = np.ones(len(learned.levels))
+    missed[places] = found
+    return Uncertainty(learned.doubtful(), learned.levels, missed, calibration)
 
 
 def assess_panel(
     readings: Readings, method: PanelModel, fit: Learned, threads: int | None = None
 ) -> Uncertainty:
     """The same for the panel model on its own."""
-    sample = readings.take(sample_readings(readings, method.seed))
+    places = sample_readings(readings, method.seed)
     (candidate,) = score_candidates(
-        sample, [("panel", method)], folds=FOLDS, seed=method.seed, threads=threads
+        readings.take(places), [("panel", method)], folds=FOLDS, seed=method.seed, threads=threads
     )
-    return assess(fit, candidate.trials, candidate.trials)
+    return assess(fit, places, candidate.trials, candidate.trials)
 
 
 def certain_sums(part: Readings, cuts: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

@@ -23,7 +23,7 @@ from unsum.recovery import Recovery
 from unsum.tables.write import whole_file
 
 FORMAT = "unsum"
-VERSION = 2
+VERSION = 3
 SUFFIX = ".unsum"
 DAMAGE = (ValueError, KeyError, TypeError, EOFError, NotImplementedError, RecursionError)
 

@@ -34,7 +34,7 @@ OF_SERIES: dict[type, tuple[str, ...]] = {  # arrays with a row for each series
     PanelFit: ("levels",),
     NMFFit: ("H", "scale"),
     NMFARFit: ("H", "scale", "rho", "strength"),
-    Uncertainty: ("levels",),
+    Uncertainty: ("levels", "missed"),
 }
 
 
@@ -159,9 +159,7 @@ def update(recovery: Recovery, news: Readings, *, learn: bool, replace_old: bool
         recovery,
         readings=_join_readings(own, known, merged),
         fit=_join(recovery.fit.take(left), fresh.fit, order),
-        uncertainty=None
-        if recovery.uncertainty is None or fresh.uncertainty is None
-        else _join(recovery.uncertainty.take(left), fresh.uncertainty, order),
+        uncertainty=_join_doubts(recovery.uncertainty, fresh.uncertainty, left, places, order),
         learned_from=model.learned_from,
     )
     return Update(updated, recovery, news, superseded)
@@ -341,6 +339,24 @@ def _join_readings(own: Readings, known: np.ndarray, merged: Readings) -> Readin
             tuple(finding for finding in own.findings if finding.code in HIDING),
         ),
     )
+
+
+def _join_doubts(
+    old: Uncertainty | None,
+    fresh: Uncertainty | None,
+    left: np.ndarray,
+    places: np.ndarray,
+    order: np.ndarray,
+) -> Uncertainty | None:
+    """Of series that are left as they were, and of those at `places` that are given anew.
+
+    How far series were missed is not forgotten; a place below zero is that of a new series.
+    """
+    if old is None or fresh is None:
+        return None
+    missed = np.where(places < 0, 1.0, old.missed[places])
+    joined: Uncertainty = _join(old.take(left), replace(fresh, missed=missed), order)
+    return joined
 
 
 def _join(old: Any, fresh: Any, order: np.ndarray) -> Any:

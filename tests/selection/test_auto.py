@@ -5,7 +5,7 @@ import pyarrow as pa
 import pytest
 
 from unsum.aggregation import AtRandom, Periodic, aggregate
-from unsum.calendar import DAY, Calendar, Frequency
+from unsum.calendar import DAY, Calendar
 from unsum.draws import name_keys, sample_series, uniform
 from unsum.errors import ParameterError
 from unsum.experiments.compare import measure_recovery
@@ -76,29 +76,6 @@ def test_of_panels_that_split_about_equally_well_the_most_shrunk_is_taken(panel,
             close.append(shrinkage_of(label))
     (chosen,) = [row["candidate"] for row in recovery.candidates if row["chosen"]]
     assert shrinkage_of(chosen) == max(close)
-
-
-def test_days_know_their_weekdays():
-    """Which helps where few series are there to learn a week from."""
-    rng = np.random.default_rng(1)
-    week = np.array([1.0, 1.1, 1.0, 1.2, 1.1, 0.4, 0.2])
-    noise = rng.gamma(20, 1 / 20, (20, 140))
-    calendar = Calendar(
-        Frequency.parse("D"), None, 1_704_067_200_000_000 + np.arange(141) * 86_400_000_000
-    )
-    truth = Panel.from_values(week[np.arange(140) % 7] * noise, None, calendar)
-    readings = aggregate(truth, AtRandom(10, seed=1))
-    recovery = recover(readings)
-    (chosen,) = [row["candidate"] for row in recovery.candidates if row["chosen"]]
-    settings = {"shrinkage": shrinkage_of(chosen)}
-    again = recover(readings, "panel", indicators="calendar", **settings)
-    assert np.array_equal(recovery.values, again.values)
-    without = recover(readings, "panel", **settings)
-    errors = [
-        measure_recovery(truth, readings, each.values).normalised_covered
-        for each in (recovery, without)
-    ]
-    assert errors[0] < errors[1]
 
 
 def test_where_series_have_nothing_in_common_it_does_not_lose():

@@ -7,10 +7,9 @@ from typing import TYPE_CHECKING, Any, ClassVar, cast
 
 import numpy as np
 
-from unsum.calendar import DAY, Calendar
 from unsum.draws import sample_series
 from unsum.errors import require_count
-from unsum.indicators import Indicators, make_indicators
+from unsum.indicators import make_indicators
 from unsum.methods import Fit, Method, Progress, Settings
 from unsum.methods.denton import Denton
 from unsum.methods.even import Even
@@ -76,11 +75,14 @@ class Auto(Settings):
         from unsum.recovery import Recovery
         from unsum.selection.choosing import score_candidates
 
+        given = self.indicators
+        if given is not None:
+            given = make_indicators(given, readings.calendar)
         places = sample_readings(readings, self.seed)
         sample = readings if len(places) == readings.n_series else readings.take(places)
         try:
             candidates = score_candidates(
-                sample, self._methods(readings.n_periods, *self._indicators(readings.calendar)),
+                sample, self._methods(readings.n_periods, given),
                 folds=self.folds, seed=self.seed, threads=threads, progress=progress,
             )  # fmt: skip
         except NothingToMergeError as problem:
@@ -107,7 +109,7 @@ class Auto(Settings):
         )  # fmt: skip
         more = {each.label: each.trials for each in again}
         uncertainty = assess(
-            learned, best.trials + more[best.label], panel.trials + more[panel.label]
+            learned, places, best.trials + more[best.label], panel.trials + more[panel.label]
         )
         some = self._some(readings)
         judged = readings.take(some)
@@ -123,23 +125,11 @@ class Auto(Settings):
             return np.arange(n_own)
         return sample_series(readings.names[:n_own], most, self.seed)
 
-    def _indicators(self, calendar: Calendar) -> tuple[Indicators | None, Indicators | None]:
-        """Those that were given, with weekdays beside them, and weekdays alone, of days.
-
-        On long grids the population of windows knows the week.
-        """
-        of_days = calendar.frequency.step == DAY and calendar.n_periods <= MAX_PERIODS
-        week = make_indicators("calendar", calendar) if of_days else None
-        given = None if self.indicators is None else make_indicators(self.indicators, calendar)
-        return given if given is None or week is None else given.beside(week), week
-
-    def _methods(
-        self, n_periods: int, given: Any = None, week: Indicators | None = None
-    ) -> list[tuple[str, Method]]:
+    def _methods(self, n_periods: int, given: Any = None) -> list[tuple[str, Method]]:
         methods: list[tuple[str, Method]] = [("even", Even()), ("denton", Denton())]
         if n_periods > MAX_BLOCKS * MAX_SPAN:
             return methods
-        sides: dict[str, dict[str, Any]] = {"": {"indicators": week}}
+        sides: dict[str, dict[str, Any]] = {"": {}}
         sized = isinstance(self.traits, Traits) and self.traits.sized
         if sized:  # of groups, which teach
             sides[""]["traits"] = self.traits.only_size()

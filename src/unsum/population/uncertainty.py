@@ -72,6 +72,7 @@ class Doubt:
     `residues` are the curves that a wrong mean would be multiplied with, one for each slot.
     On long grids `within` is the part of `variance` that windows leave open given blocks, and
     `common` the part of that which sums of several series over the same periods share.
+    `missed` is by how much more than others each series was missed before, squared.
     """
 
     variance: np.ndarray
@@ -82,6 +83,7 @@ class Doubt:
     residues: np.ndarray
     within: np.ndarray
     common: np.ndarray
+    missed: np.ndarray | float = 1.0
 
     @classmethod
     def join(cls, parts: Sequence[Doubt], residues: np.ndarray) -> Doubt:

@@ -39,8 +39,8 @@ class Calibration:
 
     def spread(self, doubt: Doubt) -> np.ndarray:
         """How much wilder than usual each series is, as a factor of its variances."""
-        spread: np.ndarray = (self.trust + doubt.surprise) / (self.trust + doubt.counts)
-        return spread
+        surprising = (self.trust + doubt.surprise) / (self.trust + doubt.counts)
+        return np.asarray(surprising * doubt.missed)
 
     def variances(self, doubt: Doubt, asked: Asked) -> np.ndarray:
         """The variance of every sum that was asked for, before `ratio`."""
@@ -86,9 +86,19 @@ class Evidence:
     outside: Doubt
     gaps_outside: np.ndarray
 
+    def knowing(self, missed: np.ndarray) -> Evidence:
+        """The same, with doubts that know by how much each series was missed."""
+        within, outside = (replace(each, missed=missed) for each in (self.within, self.outside))
+        return replace(self, within=within, outside=outside)
 
-def calibrate(trials: Sequence[Trial], fits: Sequence[Learned]) -> Calibration:
-    """From what a method recovered on each fold, and the population learned there."""
+
+def calibrate(
+    trials: Sequence[Trial], fits: Sequence[Learned]
+) -> tuple[Calibration, np.ndarray | float]:
+    """From what a method recovered on each fold, and the population learned there.
+
+    Also by how much more than others each series was missed.
+    """
     evidence = [
         _gather(trial, fit)
         for trial, fit in zip(trials, fits, strict=True)
@@ -96,21 +106,25 @@ def calibrate(trials: Sequence[Trial], fits: Sequence[Learned]) -> Calibration:
     ]
     if not sum(len(each.asked) for each in evidence):
         gaussian = _quantiles([], 1.0, USUAL)
-        return Calibration(misses=gaussian, misses_outside=gaussian)
+        return Calibration(misses=gaussian, misses_outside=gaussian), 1.0
     found = Calibration(trust=_likely_trust(evidence))
     ratio = _ratio(evidence, found)
-    found = replace(found, ratio=ratio, shared=_shared(evidence, found))
+    found = replace(found, ratio=ratio)
+    missed = _missed(evidence, found)
+    evidence = [each.knowing(missed) for each in evidence]
+    found = replace(found, shared=_shared(evidence, found))
     misses, outside = [], []
     for each in evidence:
         variance = found.variances(each.within, each.asked)
         misses.append(np.abs(each.gaps) / np.sqrt(np.maximum(variance, 1e-300)))
         variance = found.variances(each.outside, each.asked_outside)
         outside.append(np.abs(each.gaps_outside) / np.sqrt(np.maximum(variance, 1e-300)))
-    return replace(
+    found = replace(
         found,
         misses=_quantiles(misses, 1.0, USUAL),
         misses_outside=_quantiles(outside, np.sqrt(ratio), USUAL_OUTSIDE),
     )
+    return found, missed
 
 
 def _ratio(evidence: Sequence[Evidence], found: Calibration) -> float:
@@ -145,6 +159,23 @@ def _ratio(evidence: Sequence[Evidence], found: Calibration) -> float:
     error += (2 / float(np.mean(counts))) ** 2
     differ = DIFFER_LONG if isinstance(evidence[0].doubtful, LongDoubtful) else DIFFER
     return float(ratio ** (differ**2 / (differ**2 + error)))
+
+
+def _missed(evidence: Sequence[Evidence], found: Calibration) -> np.ndarray:
+    """Mean squared errors of splits over what is expected of them, series by series.
+
+    A few readings of each that were missed as expected stand beside them.
+    """
+    seen, expected, counts = np.zeros((3, len(evidence[0].levels)))
+    for each in evidence:
+        asked = each.asked
+        series = np.repeat(np.arange(len(counts)), np.diff(asked.places))
+        squares = found.expected_squares(each.within, asked) * each.weight
+        seen += np.bincount(series, each.gaps**2 * each.weight, len(counts))
+        expected += np.bincount(series, squares, len(counts))
+        counts += np.bincount(series, minlength=len(counts))
+    ratio = np.divide(seen, expected, out=np.ones(len(counts)), where=expected > 0)
+    return np.asarray((USUAL + counts * ratio) / (USUAL + counts))
 
 
 def _quantiles(misses: Sequence[np.ndarray], scale: float, usual: int) -> np.ndarray:
@@ -208,6 +239,7 @@ def _shared(evidence: Sequence[Evidence], found: Calibration) -> float:
         doubt = each.doubtful.ask(
             each.readings, each.levels, asked, slot=np.arange(len(asked)), n_slots=len(asked)
         )
+        doubt = replace(doubt, missed=each.within.missed)
         spread = found.spread(doubt)
         root = np.sqrt(np.repeat(spread, np.diff(asked.places)))
         residues, gaps = doubt.residues / root[:, None], each.gaps[few] / root
