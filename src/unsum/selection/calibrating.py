@@ -20,6 +20,7 @@ from unsum.selection.choosing import Trial
 LEVELS = np.linspace(0.0, 1.0, 201)
 USUAL = 50  # Gaussian errors of the expected size that stand beside what was seen
 USUAL_OUTSIDE = 10  # the same where nothing is read: there less is seen, and errors are larger
+FIRM = 100  # readings of a series, of all folds, that stand for what is expected of it
 DIFFER = 0.4  # how far the logarithm of the ratio usually is from zero
 DIFFER_LONG = 1.5  # the same on long grids, where more is taken for granted
 FEW = 12  # sums of each series that say what series share
@@ -86,7 +87,7 @@ class Evidence:
     outside: Doubt
     gaps_outside: np.ndarray
 
-    def knowing(self, missed: np.ndarray) -> Evidence:
+    def knowing(self, missed: np.ndarray | float) -> Evidence:
         """The same, with doubts that know by how much each series was missed."""
         within, outside = (replace(each, missed=missed) for each in (self.within, self.outside))
         return replace(self, within=within, outside=outside)
@@ -111,7 +112,10 @@ def calibrate(
     ratio = _ratio(evidence, found)
     found = replace(found, ratio=ratio)
     missed = _missed(evidence, found)
-    evidence = [each.knowing(missed) for each in evidence]
+    evidence = [  # each is judged by what the others know
+        each.knowing(_missed([other for other in evidence if other is not each], found))
+        for each in evidence
+    ]
     found = replace(found, shared=_shared(evidence, found))
     misses, outside = [], []
     for each in evidence:
@@ -161,11 +165,13 @@ def _ratio(evidence: Sequence[Evidence], found: Calibration) -> float:
     return float(ratio ** (differ**2 / (differ**2 + error)))
 
 
-def _missed(evidence: Sequence[Evidence], found: Calibration) -> np.ndarray:
+def _missed(evidence: Sequence[Evidence], found: Calibration) -> np.ndarray | float:
     """Mean squared errors of splits over what is expected of them, series by series.
 
-    A few readings of each that were missed as expected stand beside them.
+    Some that are as expected stand beside them.
     """
+    if not evidence:
+        return 1.0
     seen, expected, counts = np.zeros((3, len(evidence[0].levels)))
     for each in evidence:
         asked = each.asked
@@ -175,7 +181,7 @@ def _missed(evidence: Sequence[Evidence], found: Calibration) -> np.ndarray:
         expected += np.bincount(series, squares, len(counts))
         counts += np.bincount(series, minlength=len(counts))
     ratio = np.divide(seen, expected, out=np.ones(len(counts)), where=expected > 0)
-    return np.asarray((USUAL + counts * ratio) / (USUAL + counts))
+    return np.asarray((FIRM + counts * ratio) / (FIRM + counts))
 
 
 def _quantiles(misses: Sequence[np.ndarray], scale: float, usual: int) -> np.ndarray:
