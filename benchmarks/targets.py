@@ -51,6 +51,9 @@ ORACLES: tuple[tuple[str, str, dict[str, Any]], ...] = (
     ("Algorithm 2", "nmf-ar", {}),
     ("Algorithm 2", "nmf-ar", {**PRINTED, "strength": "paper"}),
 )
+FEW = 20  # series of a small panel
+OF_FEW = f", {FEW} series"
+EVERY_FEW = (3, 10, 30)
 FURTHER = {  # file, periods added up, first period, periods
     "regions, the first year": ("us_regions_daily", 1, 0, 365),
     "portugal by 3 hours": ("portugal_hourly", 3, 800, 360),
@@ -60,7 +63,9 @@ FURTHER = {  # file, periods added up, first period, periods
 
 
 @lru_cache
-def load(name: str, folder: str) -> Dataset:
+def load(name: str, folder: str, run: int = 0) -> Dataset:
+    if name.endswith(OF_FEW):
+        return _draw(load(name.removesuffix(OF_FEW), folder), run)
     if name in FURTHER:
         return _load_further(name, Path(folder))
     if name.endswith(".parquet"):
@@ -83,10 +88,18 @@ def _load_further(name: str, folder: Path) -> Dataset:
     return Dataset(name, name, Panel.from_values(values[used], names, calendar), None)
 
 
+def _draw(data: Dataset, run: int) -> Dataset:
+    """A few of the series, other ones in every run."""
+    panel = data.truth
+    some = np.random.default_rng(run).choice(panel.n_series, FEW, replace=False)
+    few = Panel.from_values(panel.values[some], panel.names.take(some), panel.calendar)
+    return Dataset(data.name + OF_FEW, data.name, few, None)
+
+
 def measure_cell(task: tuple[str, str, int, int, str, bool]) -> dict[str, Any]:
     """Everything about one set of readings."""
     name, scheme, every, run, folder, ranked = task
-    data = load(name, folder)
+    data = load(name, folder, run)
     make = {"periodic": Periodic, "random": AtRandom}[scheme]
     readings = aggregate(data.truth, make(every, seed=run))
     recovery = recover(readings, threads=1, interval=INTERVAL)
@@ -408,6 +421,22 @@ def main() -> None:
                 "hold. Both schemes, the same readings but those every 2, one seed. Panels of "
                 "births, employment, flights, pizzas, stops and rides are written by "
                 "`benchmarks/panels.py`."
+            )
+        )
+        written.add(_further(_measure(tasks, options.cells)))
+    if options.further:
+        tasks = [
+            (name + OF_FEW, scheme, every, run, str(options.data), False)
+            for run in range(options.runs)
+            for name in options.datasets.split(",")
+            for every in EVERY_FEW
+            for scheme in ("random", "periodic")
+        ]
+        written.add(Heading("Small panels"))
+        written.add(
+            Text(
+                f"The same for {FEW} series of the first panels, drawn anew for each seed; "
+                f"readings every {', '.join(map(str, EVERY_FEW))}."
             )
         )
         written.add(_further(_measure(tasks, options.cells)))
