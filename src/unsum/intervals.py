@@ -55,7 +55,7 @@ class Asking:
 class Uncertainty:
     """How sure the recovery is: a population, the level of each series in it, what folds showed.
 
-    `missed` is by how much more than others folds missed each series, squared.
+    `missed` is by how much more than expected folds missed each series, squared.
     """
 
     doubtful: Doubtful | LongDoubtful

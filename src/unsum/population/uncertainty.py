@@ -72,7 +72,7 @@ class Doubt:
     `residues` are the curves that a wrong mean would be multiplied with, one for each slot.
     On long grids `within` is the part of `variance` that windows leave open given blocks, and
     `common` the part of that which sums of several series over the same periods share.
-    `missed` is by how much more than others each series was missed before, squared.
+    `missed` is by how much more than expected each series was missed before, squared.
     """
 
     variance: np.ndarray

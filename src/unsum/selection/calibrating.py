@@ -98,7 +98,7 @@ def calibrate(
 ) -> tuple[Calibration, np.ndarray | float]:
     """From what a method recovered on each fold, and the population learned there.
 
-    Also by how much more than others each series was missed.
+    Also by how much more than expected each series was missed, squared.
     """
     evidence = [
         _gather(trial, fit)
