@@ -75,7 +75,8 @@ class Uncertainty:
         """The same for other series."""
         doubtful = self.doubtful.knowing(traits)
         levels = doubtful.levels(readings)
-        return replace(self, doubtful=doubtful, levels=levels, missed=np.ones(len(levels)))
+        missed = np.full(len(levels), self.calibration.missed)
+        return replace(self, doubtful=doubtful, levels=levels, missed=missed)
 
     def _ask(self, first: int, part: Readings, asked: Asked, **slots: Any) -> Doubt:
         """What is open about sums of a part that begins at series `first`."""
@@ -190,7 +191,7 @@ def assess(
     Trials were of the series at the given places.
     """
     calibration, found = calibrate(trials, [cast(Learned, trial.fit) for trial in panels])
-    missed = np.ones(len(learned.levels))
+    missed = np.full(len(learned.levels), calibration.missed)
     missed[places] = found
     return Uncertainty(learned.doubtful(), learned.levels, missed, calibration)
 

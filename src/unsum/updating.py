@@ -354,7 +354,7 @@ def _join_doubts(
     """
     if old is None or fresh is None:
         return None
-    missed = np.where(places < 0, 1.0, old.missed[places])
+    missed = np.where(places < 0, fresh.missed, old.missed[places])
     joined: Uncertainty = _join(old.take(left), replace(fresh, missed=missed), order)
     return joined
 

@@ -35,6 +35,7 @@ class Calibration:
     trust: float = 1.0  # how many readings it takes to believe that a series is wilder than others
     shared: float = 1.0  # how much of the doubt about the mean the errors of series have in common
     ratio: float = 1.0  # mean squared error of splits over their variance, as far as folds tell
+    missed: float = 1.0  # squares over what is expected, of a series that folds did not judge
     misses: np.ndarray = field(default_factory=lambda: LEVELS)  # at LEVELS, error over deviation
     misses_outside: np.ndarray = field(default_factory=lambda: LEVELS)  # where nothing is read
 
@@ -111,12 +112,12 @@ def calibrate(
     found = Calibration(trust=_likely_trust(evidence))
     ratio = _ratio(evidence, found)
     found = replace(found, ratio=ratio)
-    missed = _missed(evidence, found)
+    missed, usual = _missed(evidence, found)
     evidence = [  # each is judged by what the others know
-        each.knowing(_missed([other for other in evidence if other is not each], found))
+        each.knowing(_missed([other for other in evidence if other is not each], found)[0])
         for each in evidence
     ]
-    found = replace(found, shared=_shared(evidence, found))
+    found = replace(found, shared=_shared(evidence, found), missed=usual)
     misses, outside = [], []
     for each in evidence:
         variance = found.variances(each.within, each.asked)
@@ -165,13 +166,14 @@ def _ratio(evidence: Sequence[Evidence], found: Calibration) -> float:
     return float(ratio ** (differ**2 / (differ**2 + error)))
 
 
-def _missed(evidence: Sequence[Evidence], found: Calibration) -> np.ndarray | float:
+def _missed(evidence: Sequence[Evidence], found: Calibration) -> tuple[np.ndarray | float, float]:
     """Mean squared errors of splits over what is expected of them, series by series.
 
-    Some that are as expected stand beside them.
+    Some that are as expected stand beside them. Also the mean over series that were judged, which
+    is what others have.
     """
     if not evidence:
-        return 1.0
+        return 1.0, 1.0
     seen, expected, counts = np.zeros((3, len(evidence[0].levels)))
     for each in evidence:
         asked = each.asked
@@ -181,7 +183,12 @@ def _missed(evidence: Sequence[Evidence], found: Calibration) -> np.ndarray | fl
         expected += np.bincount(series, squares, len(counts))
         counts += np.bincount(series, minlength=len(counts))
     ratio = np.divide(seen, expected, out=np.ones(len(counts)), where=expected > 0)
-    return np.asarray((FIRM + counts * ratio) / (FIRM + counts))
+    factors = (FIRM + counts * ratio) / (FIRM + counts)
+    judged = counts > 0
+    if 2 * judged.sum() < len(judged):  # smart meters among bills: others are asked about
+        return 1.0, 1.0
+    usual = float(factors[judged].mean())
+    return np.asarray(np.where(judged, factors, usual)), usual
 
 
 def _quantiles(misses: Sequence[np.ndarray], scale: float, usual: int) -> np.ndarray:
