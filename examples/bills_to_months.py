@@ -6,7 +6,7 @@ python examples/bills_to_months.py
 from unsum import Readings, recover
 from unsum.experiments.town import simulate_town
 
-town = simulate_town(n_customers=100)
+town = simulate_town(n_customers=100, n_days=300)
 readings = Readings.from_frame(town.bills, drop_bad=True)
 recovery = recover(readings)
 months = recovery.totals("MS", backend="pyarrow")

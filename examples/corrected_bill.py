@@ -14,7 +14,7 @@ import pandas as pd
 import unsum
 from unsum.experiments.town import simulate_town
 
-truth = simulate_town(100, seed=9).truth
+truth = simulate_town(100, seed=9, n_days=300).truth
 readings = unsum.aggregate(truth, unsum.Periodic(30, offset=0, ends=True))
 table = readings.to_frame("pandas").assign(quality="actual")
 rng = np.random.default_rng(3)

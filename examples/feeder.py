@@ -14,7 +14,7 @@ import unsum
 from unsum.experiments.town import simulate_town
 
 LOSSES, FEEDERS = 1.03, 6
-town = simulate_town(200, seed=5).truth
+town = simulate_town(200, seed=5, n_days=240).truth
 small = np.flatnonzero(town.values.mean(axis=1) < 25)[:120]
 truth = unsum.Panel(town.names.take(pa.array(small)), town.calendar, town.values[small])
 readings = unsum.aggregate(truth, unsum.Periodic(30, seed=1, ends=True))

@@ -63,7 +63,7 @@ def test_check_tells_of_each_series(town, tmp_path):
 def town(tmp_path_factory):
     """A small town: its bills as CSV, its truth as Parquet."""
     folder = tmp_path_factory.mktemp("town")
-    made = simulate_town(40, seed=1)
+    made = simulate_town(40, seed=1, n_days=180)
     write_table(made.bills, folder / "bills.csv")
     labels = made.truth.calendar.labels()
     columns = dict(zip(made.truth.names.to_pylist(), made.truth.values, strict=True))
@@ -148,6 +148,18 @@ def test_recover_with_profiles(town, tmp_path, options):
     assert adjusted == (["adjusted"] if "--rho" in options else [])
 
 
+def test_recover_chooses_among_given_candidates(town, tmp_path):
+    out = tmp_path / "daily.parquet"
+    more = ["--candidates", "even, nmf:2,nmf:3", "--drop-bad", "--json"]
+    done = run("recover", town / "bills.csv", "-o", out, *more)
+    assert done.returncode == 0, done.stderr
+    provenance = json.loads(done.stdout)["provenance"]
+    tried = {row["candidate"]: row["chosen"] for row in provenance["candidates"]}
+    assert set(tried) == {"even", "nmf (rank 2)", "nmf (rank 3)"}
+    (chosen,) = [label for label, taken in tried.items() if taken]
+    assert chosen.startswith(provenance["method"])
+
+
 def test_recover_wide_and_other_columns(tmp_path):
     path = tmp_path / "bills.csv"
     path.write_text(
@@ -167,7 +179,7 @@ def test_recover_wide_and_other_columns(tmp_path):
 
 def test_aggregate_by_scheme_rule_and_dates(town, tmp_path):
     daily = tmp_path / "daily.parquet"
-    run("recover", town / "bills.csv", "-o", daily, "--drop-bad")
+    run("recover", town / "bills.csv", "-o", daily, "--drop-bad", "--method", "denton")
     for options in (["--every", "30"], ["--every", "30", "--scheme", "random", "--ends"]):
         out = tmp_path / "readings.csv"
         assert run("aggregate", daily, "-o", out, *options).returncode == 0
@@ -177,7 +189,7 @@ def test_aggregate_by_scheme_rule_and_dates(town, tmp_path):
     run("aggregate", town / "truth.parquet", "-o", clean, "--every", "20", "--ends")
     again = tmp_path / "again.csv"
     fine = tmp_path / "fine.parquet"
-    assert run("recover", clean, "-o", fine).returncode == 0
+    assert run("recover", clean, "-o", fine, "--method", "denton").returncode == 0
     done = run("aggregate", fine, "-o", again, "--dates", clean)
     assert done.returncode == 0, done.stderr
     expected, found = pv.read_csv(clean), pv.read_csv(again)
@@ -211,9 +223,12 @@ def test_compare_prints_both_errors(town):
     assert "normalised" in done.stdout
     assert "paper's" in done.stdout
     machine = json.loads(
-        run("compare", town / "truth.parquet", "--runs", "2", "--ends", "--json").stdout
-    )
-    assert [row["method"] for row in machine["results"]] == ["even", "denton"]
+        run(
+            "compare", town / "truth.parquet", "--runs", "2", "--ends", "--json", "--methods",
+            "even, nmf:2",
+        ).stdout
+    )  # fmt: skip
+    assert [row["method"] for row in machine["results"]] == ["even", "nmf:2"]
     for row in machine["results"]:
         assert row["paper"] == pytest.approx(row["paper_covered"])
         assert 0.1 < row["normalised"] < 0.6
@@ -236,7 +251,7 @@ def test_demo_writes_and_prints_what_it_promises(tmp_path):
     ("arguments", "code", "message"),
     [
         (["recover", "absent.csv", "-o", "x.csv"], 1, "absent.csv does not exist"),
-        (["recover", "bills.csv", "-o", "x.txt"], 2, "must end in .csv or .parquet"),
+        (["recover", "bills.csv", "-o", "x.txt"], 2, "x.txt must end in .csv or .parquet"),
         (["recover", "bills.csv", "-o", "bills.csv"], 2, "is the input"),
         (["recover", "bills.csv", "-o", "no/x.csv"], 1, "the folder no does not exist"),
         (["recover", "bills.csv", "-o", "x.csv", "--freq", "7h"], 2, "freq '7h' is not a known"),
@@ -244,6 +259,7 @@ def test_demo_writes_and_prints_what_it_promises(tmp_path):
         (["recover", "bills.csv", "-o", "x.csv", "--method", "magic"], 2, "got 'magic'"),
         (["recover", "bills.csv", "-o", "x.csv", "--snap", "up"], 2, "snap must be one of"),
         (["recover", "bills.csv", "-o", "x.csv", "--rank", "2"], 2, "has no setting 'rank'"),
+        (["recover", "bills.csv", "-o", "x.csv", "--candidates", "nmf:x"], 2, "must be a number"),
         (
             ["recover", "bills.csv", "-o", "x.csv", "--method", "nmf", "--rank", "2"],
             2,
@@ -360,7 +376,7 @@ def test_version():
 
 
 def test_intervals_tails_and_saved_recoveries(tmp_path):
-    town = simulate_town(40)
+    town = simulate_town(40, n_days=180)
     bills, model = tmp_path / "bills.csv", tmp_path / "bills.unsum"
     write_table(town.bills, bills)
     days, tail = tmp_path / "days.csv", tmp_path / "tail.csv"
@@ -409,7 +425,8 @@ def test_intervals_tails_and_saved_recoveries(tmp_path):
 )
 def test_what_cannot_be_done_is_said(tmp_path, arguments, message):
     bills, out = tmp_path / "bills.csv", tmp_path / "out.csv"
-    write_table(Readings.from_frame(simulate_town(20).bills, drop_bad=True).to_arrow(), bills)
+    town = simulate_town(20, n_days=120)
+    write_table(Readings.from_frame(town.bills, drop_bad=True).to_arrow(), bills)
     places = {"bills": str(bills), "out": str(out)}
     done = run(*(str(each).format(**places) for each in arguments))
     assert done.returncode != 0
@@ -419,7 +436,7 @@ def test_what_cannot_be_done_is_said(tmp_path, arguments, message):
 
 def test_traits_predict_customers_without_bills(tmp_path):
     bills, traits = tmp_path / "bills.csv", tmp_path / "traits.csv"
-    readings = Readings.from_frame(simulate_town(40).bills, drop_bad=True)
+    readings = Readings.from_frame(simulate_town(40, n_days=180).bills, drop_bad=True)
     write_table(readings.to_arrow(), bills)
     names = [*readings.names.to_pylist(), "new"]
     kinds = ["flat" if n % 2 else "house" for n in range(len(names))]

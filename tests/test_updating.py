@@ -16,12 +16,12 @@ from unsum.errors import ParameterError, ReadingsError
 from unsum.experiments.town import simulate_town
 from unsum.tables.write import write_table
 
-CUT = date(2024, 1, 10)
+CUT = date(2023, 7, 10)
 
 
 @pytest.fixture(scope="module")
 def bills():
-    town = simulate_town(60)
+    town = simulate_town(60, n_days=240)
     readings = unsum.Readings.from_frame(town.bills, drop_bad=True)
     return readings.to_arrow()
 
@@ -37,7 +37,7 @@ def split(bills, quality=True):
 
 def old_recovery(old, method, **settings):
     readings = unsum.Readings.from_frame(
-        old, range_start=date(2023, 1, 1), range_end=date(2024, 3, 1)
+        old, range_start=date(2023, 1, 1), range_end=date(2023, 9, 1)
     )
     return unsum.recover(readings, method, **settings)
 
@@ -60,13 +60,15 @@ def test_touched_series_meet_all_readings_and_others_keep_their_bits(bills, meth
     untouched = [n for n, name in enumerate(names) if name not in touched]
     assert np.array_equal(updated.values[untouched], recovery.values[untouched])
     expected = unsum.Readings.from_frame(
-        pa.concat_tables([old, news]), range_start=date(2023, 1, 1), range_end=date(2024, 3, 1)
+        pa.concat_tables([old, news]), range_start=date(2023, 1, 1), range_end=date(2023, 9, 1)
     )
     assert updated.readings.fingerprint() == expected.fingerprint()
     again = recovery.apply(expected, interval=settings.get("interval"))
     places = [n for n, name in enumerate(names) if name in touched]
     assert np.array_equal(updated.values[places], again.values[places])
     if "interval" in settings:
+        known = replace(again.uncertainty, missed=updated.uncertainty.missed)  # a model has none
+        again = replace(again, uncertainty=known)
         ours, theirs = next(updated.blocks()).bounds, next(again.blocks()).bounds
         assert np.array_equal(ours.upper[places], theirs.upper[places])
 
@@ -103,8 +105,8 @@ def test_revisions_tell_what_moved_and_why(bills):
         assert row["before"] == pytest.approx(then[row["start"]])
         assert row["change"] == pytest.approx(now[row["start"]] - then[row["start"]])
         assert row["reading_end"] > CUT
-    february = next(row for row in told if row["start"] == date(2024, 2, 1))
-    assert february["reading_start"] < date(2024, 3, 1)
+    august = next(row for row in told if row["start"] == date(2023, 8, 1))
+    assert august["reading_start"] < date(2023, 9, 1)
 
 
 def test_new_series_join_and_estimates_give_way():

@@ -15,7 +15,7 @@ from unsum.indicators import Indicators, make_indicators
 from unsum.joining import add_teachers, choose_pupils, inform_fit, teach_traits
 from unsum.linear import LinearReadings
 from unsum.measures import Measures
-from unsum.methods import Method, Progress, make_method
+from unsum.methods import Method, Progress, label_method, make_method
 from unsum.methods.nmf import NMF
 from unsum.methods.panel import MAX_PERIODS, PanelModel
 from unsum.reading import read_readings
@@ -155,6 +155,8 @@ def _describe(method: Method) -> dict[str, Any]:
             value = list(value.columns)
         elif name == "start" and isinstance(value, np.ndarray):
             value = "given"
+        elif name == "candidates" and value is not None:
+            value = [each if isinstance(each, str) else label_method(each) for each in value]
         described[name] = value
     return described
 

@@ -24,14 +24,6 @@ from unsum.recovering import recover
 from unsum.tables.sums import sum_groups, sum_series
 
 
-@pytest.fixture(scope="module", autouse=True)
-def few_populations():
-    """Two parts of the range instead of six, which is quicker."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("unsum.population.stages.MAX_GROUPS", 2)
-        yield
-
-
 def two_levels(stages, seed=0):
     """A population whose blocks are filled in the same way, up to what is left open within them.
 

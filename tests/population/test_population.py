@@ -19,7 +19,7 @@ from unsum.panel import Panel
 from unsum.population.dates import average_diagonals
 from unsum.population.lags import rhythms, simple_covariances, variances_of_sums
 from unsum.population.learn import learn_population, weigh
-from unsum.population.model import Population
+from unsum.population.model import Population, add_up
 from unsum.population.start import first_guess, guess_again
 from unsum.population.uncertainty import Asked, Doubtful
 from unsum.readings import Readings
@@ -81,13 +81,17 @@ def test_conditional_means_are_those_of_the_dense_formula(seed):
         readings = with_quality(readings, seed)
     population = random_population(seed, 30, level=0.3 * (seed % 3))
     noises = population.noises(readings)
-    values, again = np.empty((6, 30)), np.empty((6, 30))
-    explained, errors = np.empty((readings.n_readings, 30)), np.empty(readings.n_readings)
+    values = np.empty((6, 30))
     condition_rows(*readings.arrays, noises, *population.sums, values)
+    pulls, steps = np.zeros((6, 31)), np.zeros((31, 31))
+    weights, errors = np.empty(6), np.empty(readings.n_readings)
+    usual = np.trace(population.covariance)
     likelihood = explain_rows(
-        *readings.arrays, noises, *population.sums_beside_level, again, explained, errors
-    )
-    expected = 0.0
+        *readings.arrays, noises, population.mean_sums, population.free_sums,
+        population.squared_sums, usual, pulls, steps, weights, errors,
+    )  # fmt: skip
+    again = population.mean + np.cumsum(pulls, axis=1)[:, :-1] @ population.covariance
+    expected, told = 0.0, np.zeros((30, 30))
     for n in range(6):
         own = slice(readings.indptr[n], readings.indptr[n + 1])
         mean, *_ = dense_condition(population, readings, n, noises, with_level(population))
@@ -97,9 +101,12 @@ def test_conditional_means_are_those_of_the_dense_formula(seed):
         )
         expected += part
         np.testing.assert_allclose(again[n], mean, atol=1e-9 * np.abs(mean).max())
-        G = explained[own]
-        np.testing.assert_allclose(population.covariance - G.T @ G, covariance, atol=1e-9)
+        squared = np.sum((mean - population.mean) ** 2) + np.trace(covariance)
+        assert weights[n] == pytest.approx(2 / (1 + squared / usual), rel=1e-6)
+        told += weights[n] * (population.covariance - covariance)
         np.testing.assert_allclose(errors[own], squares, rtol=1e-6, atol=1e-12)
+    found = population.covariance @ add_up(steps) @ population.covariance
+    np.testing.assert_allclose(found, told, atol=1e-8 * usual)
     assert likelihood == pytest.approx(expected, rel=1e-9)
 
 
@@ -292,7 +299,7 @@ def test_wild_series_count_for_less():
     values = 1 + 0.1 * rng.normal(0, 1, (50, 12))
     values[7] = 1 + 3 * rng.normal(0, 1, 12)
     population = Population(np.ones(12), 0.01 * np.eye(12))
-    weights = weigh(values, 0.0, population)
+    weights = weigh(values, population)
     assert weights[7] < 0.1
     assert 0.8 < np.median(weights) < 1.2
 
@@ -317,7 +324,7 @@ def test_from_complete_readings_it_learns_what_there_is():
     learned = learn_population(readings, shrinkage=0.0, steps=60)
     level = learned.population.levels(readings)
     scaled = truth / level[:, None]
-    weights = weigh(scaled, 0.0, learned.population)
+    weights = weigh(scaled, learned.population)
     np.testing.assert_allclose(
         learned.population.mean, np.average(scaled, axis=0, weights=weights), atol=1e-4
     )

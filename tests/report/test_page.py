@@ -22,7 +22,7 @@ HOSTILE = "</script><script>alert(1)</script>"
 
 @pytest.fixture(scope="module")
 def town():
-    bills = simulate_town(40).bills
+    bills = simulate_town(40, n_days=240).bills
     return unsum.recover(unsum.Readings.from_frame(bills, drop_bad=True), interval=0.9)
 
 

@@ -10,13 +10,15 @@ from unsum.draws import name_keys, sample_series, uniform
 from unsum.errors import ParameterError
 from unsum.experiments.compare import measure_recovery
 from unsum.experiments.synthetic import simulate_mixtures
-from unsum.methods.auto import Auto
+from unsum.methods.auto import TRIAL_STEPS, Auto
 from unsum.methods.denton import Denton
 from unsum.methods.even import Even
 from unsum.methods.panel import PanelModel
 from unsum.panel import Panel
+from unsum.population.learn import STEPS
 from unsum.readings import Readings
 from unsum.recovering import recover
+from unsum.saving import load
 from unsum.selection.choosing import score_candidates
 from unsum.selection.merging import sample_readings
 
@@ -101,6 +103,26 @@ def test_the_expected_error_is_about_right(scheme):
     assert 0.75 < recovery.expected_error / error < 1.35
 
 
+def test_few_series_learn_in_fewer_steps():
+    errors = {}
+    for count in (12, 150):
+        rng = np.random.default_rng(0)
+        common = np.cumsum(rng.normal(0, 0.05, (4, 140)), axis=1)
+        own = np.zeros((count, 140))
+        for t in range(1, 140):
+            own[:, t] = 0.8 * own[:, t - 1] + rng.normal(0, 0.06, count)
+        truth = Panel.from_values(np.exp(rng.normal(0.5, 0.7, (count, 4)) @ common + own))
+        readings = aggregate(truth, AtRandom(14))
+        recovery = recover(readings)
+        (chosen,) = [row["candidate"] for row in recovery.candidates if row["chosen"]]
+        for steps in (TRIAL_STEPS, STEPS):
+            values = recover(readings, "panel", shrinkage=shrinkage_of(chosen), steps=steps).values
+            errors[steps] = measure_recovery(truth, readings, values).normalised_covered
+        best = min(errors, key=errors.__getitem__)
+        assert best == (TRIAL_STEPS if count == 12 else STEPS)
+        assert recovery.stop_reason.endswith(f"{count} series in {best} steps")
+
+
 def test_scores_rank_candidates_as_the_truth_does(panel):
     for scheme in (AtRandom(4), Periodic(4), AtRandom(12)):
         readings = aggregate(panel, scheme)
@@ -182,6 +204,80 @@ def test_on_long_grids_the_panel_model_comes_in_stages():
 def test_settings_are_checked():
     with pytest.raises(ParameterError, match="folds must be a whole number of at least 1"):
         Auto(folds=0)
+
+
+def test_the_rank_is_chosen_on_merged_readings():
+    """Three profiles make all series; two cannot, and twelve need not."""
+    rng = np.random.default_rng(3)
+    profiles = np.abs(np.cumsum(rng.normal(0, 1, (3, 60)), axis=1)) + 0.1
+    truth = Panel.from_values(rng.gamma(1.0, 1.0, (150, 3)) @ profiles)
+    readings = aggregate(truth, AtRandom(4))
+    ranks = [1, 2, 3, 12]
+    recovery = recover(readings, candidates=["denton", *(f"nmf:{rank}" for rank in ranks)])
+    (chosen,) = [row["candidate"] for row in recovery.candidates if row["chosen"]]
+    assert (recovery.method, chosen) == ("nmf", "nmf (rank 3)")
+    assert np.array_equal(recovery.values, recover(readings, "nmf", rank=3).values)
+    errors = {
+        f"nmf (rank {rank})": measure_recovery(
+            truth, readings, recover(readings, "nmf", rank=rank).values
+        ).normalised_covered
+        for rank in ranks
+    }
+    scores = {row["candidate"]: row["score"] for row in recovery.candidates}
+    assert sorted(errors, key=errors.get) == sorted(errors, key=scores.get)
+    assert recovery.expected_error is None
+    assert all(row["standard_error"] > 0 for row in recovery.candidates)
+
+
+def test_given_panel_models_know_what_auto_was_told_and_keep_their_steps(panel):
+    readings = aggregate(panel, AtRandom(5))
+    wave = np.sin(np.arange(readings.n_periods))
+    given = ["even", PanelModel(shrinkage=0.3, steps=4)]
+    recovery = recover(readings, candidates=given, indicators=wave, interval=0.9)
+    again = recover(readings, "panel", shrinkage=0.3, steps=4, indicators=wave)
+    assert recovery.candidates[0]["candidate"] == "panel (shrinkage 0.3, steps 4)"
+    assert np.array_equal(recovery.values, again.values)
+    assert recovery.expected_error > 0
+    assert recovery.settings["candidates"] == ["even", "panel (shrinkage 0.3, steps 4)"]
+
+
+def test_given_candidates_survive_saving_and_learning_again(panel, tmp_path):
+    readings = aggregate(panel, AtRandom(5))
+    recovery = recover(readings, candidates=["even", "nmf:2"])
+    recovery.save(tmp_path / "town.unsum")
+    known = load(tmp_path / "town.unsum")
+    assert known.candidates == recovery.candidates
+    assert known.settings == recovery.settings
+    again = recover(readings, known.settings["name"], candidates=known.settings["candidates"])
+    assert np.array_equal(again.values, recovery.values)
+
+
+def test_where_given_candidates_cannot_be_compared_the_first_is_taken():
+    readings = Readings.from_arrays(
+        [0, 0, 1], [0, 5, 2], [3, 8, 4], [1.0, 2.0, 3.0], n_series=2, n_periods=8
+    )
+    recovery = recover(readings, candidates=["even", "denton"])
+    assert recovery.method == "even"
+    assert recovery.why.endswith("Then auto takes even")
+
+
+@pytest.mark.parametrize(
+    ("candidates", "sentence"),
+    [
+        ("denton", "candidates must be a list such as"),
+        ([], "candidates must be a list such as"),
+        (["auto"], "candidates must differ, also from auto; got 'auto'"),
+        (["nmf:5", " nmf:5"], r"candidates must differ, also from auto; got 'nmf \(rank 5\)'"),
+        (["nmf:x"], "the rank of nmf must be a number; got 'nmf:x'"),
+        (["even:3"], "what may stand behind a colon is nmf:RANK"),
+        (["mean"], "method must be one of"),
+        ([3], "method must be a name or a method object; got 3"),
+        (["panel:2"], "shrinkage must lie between 0 and 1; got 2"),
+    ],
+)
+def test_bad_candidates_get_a_sentence(candidates, sentence):
+    with pytest.raises(ParameterError, match=sentence):
+        Auto(candidates=candidates)
 
 
 def test_draws_belong_to_names():

@@ -56,7 +56,7 @@ def key_of(port):
 @pytest.fixture(scope="module")
 def bills(tmp_path_factory):
     path = tmp_path_factory.mktemp("bills") / "bills.csv"
-    table = simulate_town(30).bills
+    table = simulate_town(30, n_days=240).bills
     names = [HOSTILE if name == "C0003" else name for name in table["series"].to_pylist()]
     table = table.set_column(0, "account", [names]).rename_columns(
         ["account", "start", "end", "kWh", *table.column_names[4:]]

@@ -127,7 +127,7 @@ def test_other_folders_are_not_written_over(tmp_path):
 
 
 def test_intervals_go_into_files_too(small_parts, tmp_path):
-    readings = unsum.Readings.from_frame(simulate_town(40).bills, drop_bad=True)
+    readings = unsum.Readings.from_frame(simulate_town(40, n_days=240).bills, drop_bad=True)
     recovery = unsum.recover(readings, "panel", interval=0.9)
     write_folder(recovery, tmp_path / "out")
     table = read(tmp_path / "out")

@@ -69,6 +69,13 @@ def recover(
     method: Annotated[
         str, typer.Option(help="auto, even, denton, panel, nmf, or nmf-ar.")
     ] = "auto",
+    candidates: Annotated[
+        str | None,
+        typer.Option(
+            help="auto: methods to choose from, with a rank or shrinkage behind a colon, such as "
+            "denton,nmf:3,nmf:5,panel:0.2."
+        ),
+    ] = None,
     rank: Annotated[int | None, typer.Option(help="nmf, nmf-ar: how many profiles.", min=1)] = None,
     update: Annotated[str | None, typer.Option(help="nmf, nmf-ar: 'hals' or 'nenmf'.")] = None,
     max_iter: Annotated[
@@ -173,6 +180,8 @@ def recover(
 
     Example: unsum recover bills.csv -o daily.parquet --method nmf --rank 5
 
+    Example: unsum recover bills.csv -o daily.parquet --candidates denton,nmf:3,nmf:5,nmf:8
+
     Example: unsum recover meters/ -o daily --memory 4GB --checkpoint run
     """
     from unsum.tables.jobs import Outputs
@@ -190,6 +199,7 @@ def recover(
         "rank": rank, "update": update, "max_iter": max_iter, "tol": tol, "start": start_from,
         "seed": seed, "lags": lags_of(lags), "rho": rho, "strength": strength_of(strength),
         "indicators": indicators, "traits": traits, "doubt": doubt,
+        "candidates": None if candidates is None else candidates.split(","),
     }  # fmt: skip
     settings = {name: value for name, value in given.items() if value is not None}
     if (groups is None) != (group_totals is None):

@@ -23,13 +23,17 @@ from unsum.cli.options import (
     make_screen,
     scheme_of,
 )
-from unsum.errors import require_choice
 
 
 @app.command()
 def compare(
     truth: Annotated[Path, typer.Argument(help="A table of fine series, long or wide.")],
-    methods: Annotated[str, typer.Option(help="Methods, separated by commas.")] = "even,denton",
+    methods: Annotated[
+        str,
+        typer.Option(
+            help="Methods, separated by commas; ranks or shrinkages go behind a colon, as in nmf:5."
+        ),
+    ] = "even,denton",
     every: EveryOpt = 30,
     scheme: SchemeOpt = "periodic",
     seed: SeedOpt = 0,
@@ -46,14 +50,16 @@ def compare(
     """Hide known fine series behind readings, recover them, and print each method's errors.
 
     Example: unsum compare daily.parquet --every 30 --methods even,denton
+
+    Example: unsum compare daily.parquet --scheme random --methods even,nmf:3,nmf:5,auto
     """
     from unsum.experiments.compare import compare as compare_methods
-    from unsum.methods import METHODS
+    from unsum.methods import parse_method
     from unsum.tables.panels import read_panel
 
     named = [name.strip() for name in methods.split(",")]
     for name in named:
-        require_choice("--methods", name, tuple(METHODS))
+        parse_method(name)  # what is wrong is told before the table is read
     panel = read_panel(truth, freq, tz=tz, time=time, series=series, value=value, decimal=decimal)
     how = scheme_of(scheme, every, seed, ends=ends)
     screen = make_screen(json)

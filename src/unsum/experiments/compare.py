@@ -12,6 +12,7 @@ import pyarrow.compute as pc
 
 from unsum.aggregation import AtRandom, Periodic, aggregate
 from unsum.experiments.errors import Errors, measure
+from unsum.methods import parse_method
 from unsum.panel import Panel
 from unsum.readings import Readings
 from unsum.recovering import recover
@@ -41,7 +42,7 @@ def compare(
     for run in range(runs):
         readings = aggregate(truth, replace(scheme, seed=scheme.seed + run))
         for method in methods:
-            values = recover(readings, method).values
+            values = recover(readings, parse_method(method)).values
             measured[method].append(measure_recovery(truth, readings, values))
             if progress is not None:
                 progress(1)

@@ -55,33 +55,34 @@ class Town:
     bills: pa.Table
 
 
-def simulate_town(n_customers: int = 300, seed: int = 0) -> Town:
+def simulate_town(n_customers: int = 300, seed: int = 0, n_days: int = N_DAYS) -> Town:
     """Simulate the days of a town and bill them."""
     rng = np.random.default_rng(seed)
     shares = np.array([kind.share for kind in KINDS])
     chosen = rng.choice(len(KINDS), n_customers, p=shares / shares.sum())
-    temperature = _temperature(rng)
+    temperature = _temperature(rng, n_days)
     names = [f"C{number:04d}" for number in range(1, n_customers + 1)]
     values = np.stack([_days(KINDS[kind], temperature, rng) for kind in chosen])
     first = (FIRST_DAY - date(1970, 1, 1)).days * DAY
-    calendar = Calendar.covering("D", None, first, first + N_DAYS * DAY)
+    calendar = Calendar.covering("D", None, first, first + n_days * DAY)
     truth = Panel(pa.array(names), calendar, values)
     return Town(truth, _bill(truth, rng))
 
 
-def _temperature(rng: np.random.Generator) -> np.ndarray:
+def _temperature(rng: np.random.Generator, n_days: int) -> np.ndarray:
     """Daily means: a year's wave and weather that lasts some days."""
-    day = np.arange(N_DAYS)
+    day = np.arange(n_days)
     season = 12.5 - 9.0 * np.cos(2 * np.pi * (day - 20) / 365.25)
-    weather = np.zeros(N_DAYS)
-    for t in range(1, N_DAYS):
+    weather = np.zeros(n_days)
+    for t in range(1, n_days):
         weather[t] = 0.82 * weather[t - 1] + rng.normal(0, 1.9)
     temperature: np.ndarray = season + weather
     return temperature
 
 
 def _days(kind: Kind, temperature: np.ndarray, rng: np.random.Generator) -> np.ndarray:
-    days = [FIRST_DAY + timedelta(days=t) for t in range(N_DAYS)]
+    n_days = len(temperature)
+    days = [FIRST_DAY + timedelta(days=t) for t in range(n_days)]
     weekend = np.array([day.weekday() >= 5 for day in days])
     holiday = np.array([(day.month, day.day) in HOLIDAYS for day in days])
     level = kind.level * rng.lognormal(0, 0.35)
@@ -89,13 +90,13 @@ def _days(kind: Kind, temperature: np.ndarray, rng: np.random.Generator) -> np.n
     hot = np.maximum(temperature - 24, 0) / 10 * kind.cooling * rng.lognormal(0, 0.3)
     rhythm = np.where(weekend, kind.weekend, 1.0)
     rhythm = np.where(holiday, kind.holiday, rhythm) ** rng.uniform(0.7, 1.3)
-    habit = np.zeros(N_DAYS)
-    for t in range(1, N_DAYS):
+    habit = np.zeros(n_days)
+    for t in range(1, n_days):
         habit[t] = 0.6 * habit[t - 1] + rng.normal(0, kind.noise * 0.8)
     use = level * (1 + cold + hot) * rhythm * np.exp(habit - habit.var() / 2)
     if kind.away:
         for _ in range(rng.integers(0, 4)):
-            begin = int(rng.integers(0, N_DAYS - 5))
+            begin = int(rng.integers(0, n_days - 5))
             use[begin : begin + int(rng.integers(5, 18))] *= rng.uniform(0.08, 0.25)
     days_of_use: np.ndarray = np.round(use, 2)
     return days_of_use
@@ -103,13 +104,13 @@ def _days(kind: Kind, temperature: np.ndarray, rng: np.random.Generator) -> np.n
 
 def _bill(truth: Panel, rng: np.random.Generator) -> pa.Table:
     """Monthly bills on routes, some every two months, some daily smart meters, a few mistakes."""
-    routes = [_route(rng) for _ in range(N_ROUTES)]
+    routes = [_route(rng, truth.n_periods) for _ in range(N_ROUTES)]
     rows: list[tuple[str, int, int, float, str]] = []
     for name, use in zip(truth.names.to_pylist(), truth.values, strict=True):
         dates = routes[rng.integers(N_ROUTES)]
         pace = rng.random()
         if pace < 0.10:
-            dates = np.arange(N_DAYS + 1)
+            dates = np.arange(truth.n_periods + 1)
         elif pace < 0.25:
             dates = dates[rng.integers(2) :: 2]
         for begin, until in pairwise(dates):
@@ -118,10 +119,10 @@ def _bill(truth: Panel, rng: np.random.Generator) -> pa.Table:
     return _to_table(rows + _mistakes(rows, rng))
 
 
-def _route(rng: np.random.Generator) -> np.ndarray:
+def _route(rng: np.random.Generator, n_days: int) -> np.ndarray:
     """The days on which a reader walks a route: every 27 to 35 days."""
     dates = [int(rng.integers(0, 30))]
-    while dates[-1] + 35 <= N_DAYS:
+    while dates[-1] + 35 <= n_days:
         dates.append(dates[-1] + int(rng.integers(27, 36)))
     return np.array(dates)
 

@@ -44,42 +44,51 @@ def condition_rows(
 
 @njit(cache=True, nogil=True, error_model="numpy", fastmath=FAST)
 def explain_rows(
-    indptr, start, stop, total, noise, mean, mean_sums, row_sums, both_sums, values, explained,
-    errors,
+    indptr, start, stop, total, noise, mean_sums, both_sums, squared_sums, usual, pulls,
+    precision, weights, errors,
 ):  # fmt: skip
-    """As `condition_rows`, and what the readings explain: `explained` has a row for each reading.
+    """What readings say about every series, as differences by period.
 
-    The conditional covariance of series n is that of the population less `G'G`, where G are its
-    rows. `errors` receives the expected square of each reading's own error. Returns the
-    log-likelihood of the readings, up to a constant.
+    A are the readings of a series, K their covariance, g what they have beyond the mean, C the
+    covariance of the population. The conditional mean is the population's plus `C A' K^-1 g`: the
+    running sums of a row of `pulls` are `A' K^-1 g`. The conditional covariance is `C - C P C` with
+    `P = A' K^-1 A`: the running sums of `precision` in both directions, with its transpose, are the
+    sum of P over all series, times their `weights`. Those are about one, and less the further a
+    series is from the mean, beside `usual`, the trace of C; the squared distance that is to be
+    expected given readings takes `squared_sums`, the running sums of C C. `errors` receives the
+    expected square of each reading's own error. Returns the log-likelihood of the readings, up to a
+    constant.
     """
-    n_periods = len(mean)
-    largest = _most_readings(indptr, n_periods + 1)
-    L, w = np.empty((largest, largest)), np.empty(largest)
+    largest = _most_readings(indptr, len(both_sums))
+    L, w, own = np.empty((largest, largest)), np.empty(largest), np.empty(largest)
     likelihood = 0.0
-    for n in range(len(values)):
+    for n in range(len(indptr) - 1):
         first, m = indptr[n], indptr[n + 1] - indptr[n]
         _factor(start, stop, first, m, both_sums, noise, L)
         _whiten(start, stop, total, first, m, mean_sums, L, w)
-        for t in range(n_periods):
-            values[n, t] = mean[t]
-        with_periods = np.empty((m, n_periods))
+        inverse = invert(L, m)
+        both = np.dot(inverse.T, inverse)
         for i in range(m):
-            begin, end = start[first + i], stop[first + i]
-            for t in range(n_periods):
-                with_periods[i, t] = row_sums[end, t] - row_sums[begin, t]
-        inverse = _invert(L, m)
-        np.dot(inverse, with_periods, explained[first : first + m])
-        for i in range(m):
-            for t in range(n_periods):
-                values[n, t] += w[i] * explained[first + i, t]
             likelihood -= 0.5 * w[i] * w[i] + np.log(L[i, i])
-            pull, precision = 0.0, 0.0
-            for k in range(i, m):
-                pull += inverse[k, i] * w[k]
-                precision += inverse[k, i] * inverse[k, i]
-            own = noise[first + i]
-            errors[first + i] = own - own * own * (precision - pull * pull)
+            own[i] = 0.0
+        for i in range(m):
+            for j in range(i + 1):
+                own[j] += inverse[i, j] * w[i]
+        squares = usual
+        for i in range(m):
+            a, b = start[first + i], stop[first + i]
+            pulls[n, a] += own[i]
+            pulls[n, b] -= own[i]
+            error = noise[first + i]
+            errors[first + i] = error - error * error * (both[i, i] - own[i] * own[i])
+            for j in range(i + 1):
+                c, d = start[first + j], stop[first + j]
+                value = squared_sums[b, d] - squared_sums[a, d]
+                value -= squared_sums[b, c] - squared_sums[a, c]
+                value *= own[i] * own[j] - both[i, j]
+                squares += value if i == j else 2.0 * value
+        weights[n] = 2.0 / (1.0 + squares / usual)
+        _add_precision(start, stop, first, m, weights[n], both, precision)
     return likelihood
 
 
@@ -262,10 +271,11 @@ def inform_mean(
 ):  # fmt: skip
     """Add what the readings say about the mean of the population, as differences by period.
 
-    The running sums of `precision` in both directions, (n_periods + 1) squared, are the sum of
-    `w A' K^-1 A`: A are the readings of a series, K their covariance. Those of `pull` are the sum
-    of `w A' K^-1 g`: g is what they have beyond the mean. The weight w of a series follows from how
-    wild it is, as if its readings had a Student distribution with `usual` degrees of freedom.
+    The running sums of `precision` in both directions, (n_periods + 1) squared, are with their
+    transpose the sum of `w A' K^-1 A`: A are the readings of a series, K their covariance. Those of
+    `pull` are the sum of `w A' K^-1 g`: g is what they have beyond the mean. The weight w of a
+    series follows from how wild it is, as if its readings had a Student distribution with `usual`
+    degrees of freedom.
     """
     largest = _most_readings(indptr, len(both_sums))
     L, w = np.empty((largest, largest)), np.empty(largest)
@@ -273,27 +283,34 @@ def inform_mean(
         first, m = indptr[n], indptr[n + 1] - indptr[n]
         _factor(start, stop, first, m, both_sums, noise, L)
         _whiten(start, stop, total, first, m, mean_sums, L, w)
-        inverse = _invert(L, m)
+        inverse = invert(L, m)
         squares = 0.0
         for i in range(m):
             squares += w[i] * w[i]
         weight = (usual + m) / (usual + squares)
         for i in range(m):
-            a, b = start[first + i], stop[first + i]
-            value = 0.0
-            for k in range(i, m):
-                value += weight * inverse[k, i] * w[k]
-            pull[a] += value
-            pull[b] -= value
-            for j in range(m):
-                c, d = start[first + j], stop[first + j]
-                value = 0.0
-                for k in range(max(i, j), m):
-                    value += weight * inverse[k, i] * inverse[k, j]
-                precision[a, c] += value
-                precision[b, c] -= value
-                precision[a, d] -= value
-                precision[b, d] += value
+            for j in range(i + 1):
+                value = weight * inverse[i, j] * w[i]
+                pull[start[first + j]] += value
+                pull[stop[first + j]] -= value
+        both = np.dot(inverse.T, inverse)
+        _add_precision(start, stop, first, m, weight, both, precision)
+
+
+@njit(cache=True, nogil=True, error_model="numpy", fastmath=FAST)
+def _add_precision(start, stop, first, m, weight, inverse, precision):
+    """Add half of an inverse covariance of readings; the transpose of that is the other half."""
+    for i in range(m):
+        a, b = start[first + i], stop[first + i]
+        for j in range(i + 1):
+            c, d = start[first + j], stop[first + j]
+            value = weight * inverse[i, j]
+            if i == j:
+                value *= 0.5
+            precision[a, c] += value
+            precision[b, c] -= value
+            precision[a, d] -= value
+            precision[b, d] += value
 
 
 @njit(cache=True, nogil=True)
@@ -336,7 +353,7 @@ def _factor(start, stop, first, m, both_sums, noise, L):
 
 
 @njit(cache=True, nogil=True, error_model="numpy", fastmath=FAST)
-def _invert(L, m):
+def invert(L, m):
     """The inverse of a lower triangular matrix."""
     inverse = np.zeros((m, m))
     for i in range(m):

@@ -9,6 +9,8 @@ from __future__ import annotations
 import numpy as np
 from numba import njit
 
+from unsum.kernels.gaussian import invert
+
 
 @njit(cache=True, nogil=True, error_model="numpy", fastmath={"reassoc", "contract"})
 def weigh_lags(
@@ -26,7 +28,7 @@ def weigh_lags(
     most = 0
     for n in range(len(indptr) - 1):
         most = max(most, indptr[n + 1] - indptr[n])
-    L, inverse, pull = np.empty((most, most)), np.empty((most, most)), np.empty(most)
+    L, pull = np.empty((most, most)), np.empty(most)
     likelihood = 0.0
     for n in range(len(indptr) - 1):
         first, m = indptr[n], indptr[n + 1] - indptr[n]
@@ -42,21 +44,16 @@ def weigh_lags(
                 for k in range(j):
                     value -= L[i, k] * L[j, k]
                 L[i, j] = np.sqrt(max(value, 1e-300)) if i == j else value / L[j, j]
-        for j in range(m):  # the inverse of L, by columns, which lie in rows
-            inverse[j, j] = 1.0 / L[j, j]
-            for i in range(j + 1, m):
-                value = 0.0
-                for k in range(j, i):
-                    value -= L[i, k] * inverse[j, k]
-                inverse[j, i] = value / L[i, i]
+        inverse = invert(L, m)
+        both = np.dot(inverse.T, inverse)
         pull[:m] = 0.0
         squares = 0.0
         for i in range(m):
             white = 0.0
             for j in range(i + 1):
-                white += inverse[j, i] * gap[first + j]
+                white += inverse[i, j] * gap[first + j]
             for j in range(i + 1):
-                pull[j] += inverse[j, i] * white
+                pull[j] += inverse[i, j] * white
             squares += white * white
             likelihood -= np.log(L[i, i])
         likelihood -= 0.5 * (usual + m) * np.log1p(squares / usual)
@@ -65,10 +62,7 @@ def weigh_lags(
             a, b = start[first + i], stop[first + i]
             for j in range(i + 1):
                 c, d = start[first + j], stop[first + j]
-                precision = 0.0
-                for k in range(i, m):
-                    precision += inverse[i, k] * inverse[j, k]
-                product = weight * pull[i] * pull[j]
+                precision, product = both[i, j], weight * pull[i] * pull[j]
                 if i == j:
                     of_noise[0] += product * noise[first + i]
                     of_noise[1] += precision * noise[first + i]

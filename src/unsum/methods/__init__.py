@@ -8,7 +8,7 @@ makes every method nonnegative and exact in the same last step, and checks it.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, fields
+from dataclasses import Field, dataclass, fields, is_dataclass
 from importlib import import_module
 from typing import Any, Protocol, Self
 
@@ -28,6 +28,7 @@ METHODS = {
     "nmf-ar": "NMFAR",
     "panel": "PanelModel",
 }
+MAIN_SETTINGS = {"nmf": "rank", "nmf-ar": "rank", "panel": "shrinkage"}
 
 
 class Fit(Protocol):
@@ -121,3 +122,33 @@ def make_method(method: str | Method, settings: dict[str, Any]) -> Method:
             raise ParameterError(f"method {method!r} has no setting {setting!r}; {choices}.")
     made: Method = kind(**settings)
     return made
+
+
+def parse_method(text: str) -> Method:
+    """A method from its short name; its main setting may stand behind a colon, as in `nmf:5`."""
+    name, colon, value = text.strip().partition(":")
+    if not colon:
+        return make_method(name, {})
+    if name not in MAIN_SETTINGS:
+        known = ", ".join(
+            f"{method}:{setting.upper()}" for method, setting in MAIN_SETTINGS.items()
+        )
+        raise ParameterError(f"what may stand behind a colon is {known}; got {text!r}.")
+    setting = MAIN_SETTINGS[name]
+    try:
+        number = int(value) if value.isdecimal() else float(value)
+    except ValueError:
+        raise ParameterError(f"the {setting} of {name} must be a number; got {text!r}.") from None
+    return make_method(name, {setting: number})
+
+
+def label_method(method: Method) -> str:
+    """Its name, and the settings that are not the usual ones."""
+    known: tuple[Field[Any], ...] = fields(method) if is_dataclass(method) else ()
+    told = []
+    for item in known:
+        value = getattr(method, item.name)
+        if repr(value) != repr(item.default):
+            plain = isinstance(value, bool | int | float | str)
+            told.append(f"{item.name} {value if plain else 'given'}")
+    return f"{method.name} ({', '.join(told)})" if told else method.name

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any, ClassVar, cast
 import numpy as np
 
 from unsum.draws import sample_series
-from unsum.errors import require_count
+from unsum.errors import ParameterError, require_count
 from unsum.indicators import make_indicators
-from unsum.methods import Fit, Method, Progress, Settings
+from unsum.methods import Fit, Method, Progress, Settings, label_method, make_method, parse_method
 from unsum.methods.denton import Denton
 from unsum.methods.even import Even
 from unsum.methods.panel import MAX_PERIODS, PanelFit, PanelModel, require_doubt
@@ -38,6 +38,9 @@ class Auto(Settings):
 
     Parameters
     ----------
+    candidates
+        What is compared: names of methods, with a rank or a shrinkage behind a colon if there is
+        one (`"nmf:5"`), or method objects. By default `even`, `denton` and several panel models.
     folds
         How many times neighbouring readings are merged at random.
     indicators
@@ -50,6 +53,7 @@ class Auto(Settings):
         Seed of the merging, and of the sample of series that a large panel is judged by.
     """
 
+    candidates: Any = None
     folds: int = 2
     indicators: Any = None
     traits: Any = None
@@ -62,11 +66,14 @@ class Auto(Settings):
         require_doubt(self.doubt)
         for name, least in (("folds", 1), ("seed", 0)):
             require_count(name, getattr(self, name), least)
+        if self.candidates is not None:
+            self._given_methods(self.indicators)
 
     @property
     def max_iter(self) -> int:
         """How often progress is told of."""
-        return self.folds * len(self._methods(1, self.indicators)) + MORE_FOLDS
+        trials = len(self._methods(1, self.indicators)) + (self.candidates is None)
+        return self.folds * trials + MORE_FOLDS
 
     def fit(
         self, readings: Readings, threads: int | None = None, progress: Progress | None = None
@@ -75,19 +82,24 @@ class Auto(Settings):
         from unsum.recovery import Recovery
         from unsum.selection.choosing import score_candidates
 
+        def score(methods: list[tuple[str, Method]], folds: int, first: int = 0) -> list[Candidate]:
+            return score_candidates(
+                sample, methods, folds=folds, seed=self.seed + first, threads=threads,
+                progress=progress,
+            )  # fmt: skip
+
         given = self.indicators
         if given is not None:
             given = make_indicators(given, readings.calendar)
         places = sample_readings(readings, self.seed)
         sample = readings if len(places) == readings.n_series else readings.take(places)
+        methods = self._methods(readings.n_periods, given)
         try:
-            candidates = score_candidates(
-                sample, self._methods(readings.n_periods, given),
-                folds=self.folds, seed=self.seed, threads=threads, progress=progress,
-            )  # fmt: skip
+            candidates = score(methods, self.folds)
         except NothingToMergeError as problem:
-            why = f"methods cannot be compared: {problem} Then auto takes denton"
-            return AutoFit(Denton().fit(readings), "denton", why)
+            label, method = ("denton", Denton()) if self.candidates is None else methods[0]
+            why = f"methods cannot be compared: {problem} Then auto takes {label}"
+            return AutoFit(method.fit(readings, threads), method.name, why)
         best = _choose(candidates)
         scores = ", ".join(f"{each.label} {each.score:.3f}" for each in candidates)
         why = f"it split merged readings best: {scores}"
@@ -100,13 +112,15 @@ class Auto(Settings):
         if not panels:
             return AutoFit(best.method.fit(readings, threads), best.method.name, why, table)
         panel = best if isinstance(best.method, PanelModel) else panels[0]
-        learned = cast(PanelModel, panel.method).with_steps(STEPS).fit(readings, threads)
+        model = cast(PanelModel, panel.method)
+        if self.candidates is None:
+            (longer,) = score([(panel.label, model.with_steps(STEPS))], self.folds)
+            if longer.is_close_to(panel):  # or else so few series would learn too much
+                model = model.with_steps(STEPS)
+        learned = model.fit(readings, threads)
         fit = learned if best is panel else best.method.fit(readings, threads)
         pair = [best] if best is panel else [best, panel]
-        again = score_candidates(
-            sample, [(each.label, each.method) for each in pair], folds=MORE_FOLDS,
-            seed=self.seed + self.folds, threads=threads, progress=progress,
-        )  # fmt: skip
+        again = score([(each.label, each.method) for each in pair], MORE_FOLDS, self.folds)
         more = {each.label: each.trials for each in again}
         uncertainty = assess(
             learned, places, best.trials + more[best.label], panel.trials + more[panel.label]
@@ -125,7 +139,28 @@ class Auto(Settings):
             return np.arange(n_own)
         return sample_series(readings.names[:n_own], most, self.seed)
 
+    def _given_methods(self, indicators: Any) -> list[tuple[str, Method]]:
+        """The candidates that were asked for; panel models know what `auto` was told."""
+        if not isinstance(self.candidates, list | tuple) or not self.candidates:
+            raise ParameterError(
+                f"candidates must be a list such as ['denton', 'nmf:5']; got {self.candidates!r}."
+            )
+        told = {"indicators": indicators, "traits": self.traits, "doubt": self.doubt}
+        methods: dict[str, Method] = {}
+        for each in self.candidates:
+            method = parse_method(each) if isinstance(each, str) else make_method(each, {})
+            label = label_method(method)
+            if method.name == "auto" or label in methods:
+                raise ParameterError(f"candidates must differ, also from auto; got {label!r}.")
+            if isinstance(method, PanelModel):
+                new = {name: side for name, side in told.items() if getattr(method, name) is None}
+                method = replace(method, **new)
+            methods[label] = method
+        return list(methods.items())
+
     def _methods(self, n_periods: int, given: Any = None) -> list[tuple[str, Method]]:
+        if self.candidates is not None:
+            return self._given_methods(given)
         methods: list[tuple[str, Method]] = [("even", Even()), ("denton", Denton())]
         if n_periods > MAX_BLOCKS * MAX_SPAN:
             return methods

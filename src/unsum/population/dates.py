@@ -11,6 +11,8 @@ taken for sure; so that part is averaged on its own, around the season, where no
 
 from __future__ import annotations
 
+from functools import lru_cache
+
 import numpy as np
 
 ORDER = 4  # periods that each is compared with: it takes no more to tell slow from fast
@@ -74,14 +76,18 @@ def average_diagonals(covariance: np.ndarray, season: int = 1) -> np.ndarray:
     seasons in the window.
     """
     n = len(covariance)
+    diagonal = _diagonals(n, season)
+    sums = np.bincount(diagonal.ravel(), covariance.ravel(), season * n) * (season / n)
+    sums.reshape(season, n)[:, 1:] /= 2  # seen on both sides of the main diagonal
+    return np.asarray(sums[diagonal])
+
+
+@lru_cache(maxsize=2)  # as large as covariances are
+def _diagonals(n: int, season: int) -> np.ndarray:
+    """Which places lie on one diagonal, whole seasons apart: the phase times n, plus the lag."""
     periods = np.arange(n)
-    phase = periods % season
-    averaged = np.empty_like(covariance)
-    for lag in range(n):
-        here, there = periods[: n - lag], periods[lag:]
-        sums = np.bincount(phase[: n - lag], covariance[here, there], season) * (season / n)
-        averaged[here, there] = averaged[there, here] = sums[phase[: n - lag]]
-    return averaged
+    phase = np.minimum.outer(periods, periods) % season
+    return np.asarray(phase * n + np.abs(np.subtract.outer(periods, periods)))
 
 
 def _whitening(covariance: np.ndarray) -> np.ndarray:

@@ -13,7 +13,7 @@ import numpy as np
 
 from unsum.population.dates import average_diagonals
 from unsum.population.lags import memory_lengths, raise_weights, rhythms, simple_covariances
-from unsum.population.model import Population
+from unsum.population.model import Population, add_up
 from unsum.readings import Readings
 
 STEPS = 12  # few, as one curve is all that is seen
@@ -96,7 +96,7 @@ def _say_of_mean(sample: Readings, population: Population) -> tuple[np.ndarray, 
         rest.indptr, rest.start, rest.stop, population.scale(rest, population.levels(rest)),
         population.noises(rest), population.mean_sums, population.both_sums, USUAL, steps, pulls,
     )  # fmt: skip
-    precision = np.cumsum(np.cumsum(steps, axis=0), axis=1)[:n, :n]
+    precision = add_up(steps)
     pull = np.cumsum(pulls)[:n]
     if complete.any():  # each as good as a draw from the population
         known = sample.take(np.flatnonzero(complete))

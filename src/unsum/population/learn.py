@@ -22,7 +22,7 @@ import numpy as np
 from unsum.engine import count_threads, one_blas_thread
 from unsum.indicators import Indicators
 from unsum.population.dates import average_dates
-from unsum.population.model import DOUBT, Population
+from unsum.population.model import DOUBT, Population, add_up
 from unsum.population.start import first_guess, guess_again
 from unsum.readings import Readings
 from unsum.traits import Traits
@@ -140,21 +140,21 @@ def _step(
     complete = readings.complete()  # known, whatever the population
     known = readings.take(np.flatnonzero(complete))
     rest = readings.take(np.flatnonzero(~complete))
-    parts = list(pool.map(lambda part: _explain(part, population), _groups(rest)))
+    parts, steps = [], np.zeros((readings.n_periods + 1,) * 2)
+    for part, precision in pool.map(lambda part: _explain(part, population), _groups(rest)):
+        parts.append(part)
+        steps += precision  # as large as the covariance, so that few of them are kept
+    told = population.covariance @ add_up(steps) @ population.covariance
+    left_open = sum(float(part.weights.sum()) for part in parts) * population.covariance - told
     values = population.scale(known, population.levels(known)).reshape(-1, readings.n_periods)
-    parts.append(_Part(values, weigh(values, 0.0, population)))
-    means = np.concatenate([part.values for part in parts])
-    weights = np.concatenate([part.weights for part in parts])
+    means = np.concatenate([*(part.values for part in parts), values])
+    weights = np.concatenate([*(part.weights for part in parts), weigh(values, population)])
     total = weights.sum()
     mean, response = _average(means, weights, [*_groups(rest), known], population)
     mean = np.maximum(mean, LEAST * mean.max())
-    left_open = sum(float(part.weights.sum()) for part in parts[:-1]) * population.covariance
-    for part in parts[:-1]:
-        left_open -= part.explained
     covariance = (means.T @ (means * weights[:, None]) + left_open) / total
     covariance = aim.shrink((covariance + covariance.T) / 2)
-    errors = np.concatenate([part.errors for part in parts])
-    doubt = _doubt(rest, population, errors)
+    doubt = _doubt(rest, population, np.concatenate([np.empty(0), *(p.errors for p in parts)]))
     learned = replace(population, mean=mean, covariance=covariance, doubt=doubt, response=response)
     return learned, sum(part.likelihood for part in parts)
 
@@ -186,37 +186,43 @@ def _average(
 
 @dataclass(frozen=True)
 class _Part:
-    """Some series given their readings: conditional means, weights, what is explained by weight."""
+    """Some series given their readings: conditional means, and how much each counts."""
 
     values: np.ndarray
     weights: np.ndarray
-    explained: np.ndarray | float = 0.0
-    errors: np.ndarray = field(default_factory=lambda: np.empty(0))
-    likelihood: float = 0.0
+    errors: np.ndarray
+    likelihood: float
 
 
-def _explain(part: Readings, population: Population) -> _Part:
+def _explain(part: Readings, population: Population) -> tuple[_Part, np.ndarray]:
+    """Series given their readings, and what all of these say, as half of a precision.
+
+    It is about how series move, whatever their level is: readings may be off by that, series are
+    not.
+    """
     from unsum.kernels.gaussian import explain_rows
 
-    values = np.empty((part.n_series, part.n_periods))
-    explained = np.empty((part.n_readings, part.n_periods))
-    errors = np.empty(part.n_readings)
+    n = part.n_periods
+    pulls, precision = np.zeros((part.n_series, n + 1)), np.zeros((n + 1, n + 1))
+    weights, errors = np.empty(part.n_series), np.empty(part.n_readings)
     likelihood = explain_rows(
         part.indptr, part.start, part.stop, population.scale(part, population.levels(part)),
-        population.noises(part), *population.sums_beside_level, values, explained, errors,
+        population.noises(part), population.mean_sums, population.free_sums,
+        population.squared_sums, usual_squares(population), pulls, precision, weights, errors,
     )  # fmt: skip
-    known = np.add.reduceat(np.sum(explained**2, axis=1), part.indptr[:-1])
-    weights = weigh(values, np.trace(population.covariance) - known, population)
-    root = np.repeat(np.sqrt(weights), np.diff(part.indptr))
-    explained *= root[:, None]
-    return _Part(values, weights, explained.T @ explained, errors, likelihood)
+    values = population.mean + np.cumsum(pulls, axis=1)[:, :-1] @ population.covariance
+    return _Part(values, weights, errors, likelihood), precision
 
 
-def weigh(values: np.ndarray, left_open: np.ndarray | float, population: Population) -> np.ndarray:
-    """How much each series counts: about one, and less the wilder it is."""
-    squares = np.sum((values - population.mean) ** 2, axis=1) + left_open
-    usual = max(float(np.trace(population.covariance)), 1e-300)
-    return np.asarray(2.0 / (1.0 + squares / usual))
+def usual_squares(population: Population) -> float:
+    """The squared distance of a series from the mean that is to be expected."""
+    return max(float(np.trace(population.covariance)), 1e-300)
+
+
+def weigh(values: np.ndarray, population: Population) -> np.ndarray:
+    """How much each series that is known counts, as `explain_rows` has it for others."""
+    squares = np.sum((values - population.mean) ** 2, axis=1)
+    return np.asarray(2.0 / (1.0 + squares / usual_squares(population)))
 
 
 def _doubt(readings: Readings, population: Population, errors: np.ndarray) -> float:

@@ -59,8 +59,12 @@ class Population:
 
     @cached_property
     def both_sums(self) -> np.ndarray:
-        n = len(self.mean)
-        return np.concatenate([np.zeros((n + 1, 1)), np.cumsum(self.row_sums, axis=1)], axis=1)
+        return sum_both_ways(self.covariance)
+
+    @cached_property
+    def squared_sums(self) -> np.ndarray:
+        """Running sums of the square of the covariance, over rows and columns."""
+        return sum_both_ways(self.covariance @ self.covariance)
 
     @property
     def usual(self) -> float:
@@ -88,13 +92,8 @@ class Population:
 
     @property
     def sums(self) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
-        """What kernels take that tell of series, level and all."""
+        """What kernels take that recover series, level and all."""
         return self.mean, self.mean_sums, self.free_rows, self.free_sums
-
-    @property
-    def sums_beside_level(self) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
-        """What kernels take that tell how series move, whatever their level is."""
-        return self.mean, self.mean_sums, self.row_sums, self.free_sums
 
     @property
     def noise(self) -> float:
@@ -204,3 +203,14 @@ class Population:
         sums = np.concatenate([np.zeros((len(shift), 1)), np.cumsum(shift, axis=1)], axis=1)
         series = readings.series_of_readings()
         return np.asarray(sums[series, readings.stop] - sums[series, readings.start])
+
+
+def sum_both_ways(covariance: np.ndarray) -> np.ndarray:
+    """Running sums over rows and columns, before every edge."""
+    return np.pad(np.cumsum(np.cumsum(covariance, axis=0), axis=1), ((1, 0), (1, 0)))
+
+
+def add_up(steps: np.ndarray) -> np.ndarray:
+    """A symmetric matrix over periods from half of it, as differences at edges both ways."""
+    half = np.cumsum(np.cumsum(steps, axis=0), axis=1)[:-1, :-1]
+    return np.asarray(half + half.T)

@@ -40,6 +40,8 @@ VARIETY = 0.5  # of an effect, from series to series, before more is known
 LEAST = 1e-6  # of the largest, for the mean at any period; of the variance, for any weight
 USUAL = 16.0  # readings that say that a series is as wild as others
 RHYTHM = 0.1  # of the share of others is what a rhythm begins with
+HIDDEN = 3.0  # times that, at most, is kept of those that readings do not prove
+PROOF = 5.0  # of the logarithm of a likelihood
 MAX_READINGS = 3000  # of all series
 MAX_OF_SERIES = 60
 NOTHING = np.zeros((0, 0))  # for a covariance that is not known yet
@@ -206,6 +208,8 @@ def _explain_gaps(
 
     Rhythms come last, for what is left, and only if they explain it better than misdating does: in
     long readings little of a rhythm is seen, so that errors of readings could pass for a large one.
+    Once the mean is known, those of single series are left, and noise can pass for them, too. They
+    need proof; without it they are small, smaller where readings deny them, and not taken for zero.
     """
     plain = simple_covariances(n_periods)
     variance = max(float(np.mean(seen[3] ** 2 / (seen[2] - seen[1]))), 1e-12)
@@ -225,8 +229,11 @@ def _explain_gaps(
         begin = np.append(weights, np.full(len(more) - len(plain), small))
         with_rhythms, still, likelihood = _likely_weights(seen, more, begin, counting)
         other = _likely_weights(seen, misdated, np.append(weights, small), counting)[2]
-        if likelihood > other:
+        if likelihood > other + (0.0 if kriged is None else PROOF):
             weights, rows, counting = with_rhythms, more, still
+        elif kriged is not None:
+            part = HIDDEN * np.minimum(begin, with_rhythms)[len(plain) :]
+            weights, rows = np.append(weights, part), more
     return np.asarray(np.maximum(weights, LEAST * variance) @ rows), counting
 
 

@@ -17,7 +17,7 @@ import pyarrow as pa
 
 from unsum.population.dates import average_diagonals
 from unsum.population.kriging import krige_mean
-from unsum.population.model import Population
+from unsum.population.model import Population, sum_both_ways
 from unsum.readings import Readings
 from unsum.traits import Traits
 
@@ -149,8 +149,7 @@ class Doubtful:
     @cached_property
     def sums(self) -> np.ndarray:
         """Running sums of the covariance of the mean, over rows and columns."""
-        sums = np.cumsum(np.cumsum(self.covariance_of_mean, axis=0), axis=1)
-        return np.pad(sums, ((1, 0), (1, 0)))
+        return sum_both_ways(self.covariance_of_mean)
 
     def ask(
         self,

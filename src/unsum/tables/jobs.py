@@ -177,9 +177,9 @@ class Outputs:
             raise ParameterError(
                 f"{self.out} is a folder that is there; name a new one, or a file."
             )
-        places = [self.aside, self.aside_groups, self.predicted]
+        places = [] if self.folder else [self.out]
+        places += [self.aside, self.aside_groups, self.predicted]
         places += [self.unbilled] if self.unbilled is not None else []
-        places += [] if self.folder else [self.out]
         for path in places:
             check_destination(path, source)
         if self.folder:
