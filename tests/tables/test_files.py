@@ -1,8 +1,13 @@
 """Files of readings: formats, marks, encodings, and files that are something else."""
 
 import gzip
+import threading
+import time
+import weakref
+from contextlib import suppress
 
 import pyarrow as pa
+import pyarrow.csv as pv
 import pyarrow.parquet as pq
 import pytest
 
@@ -159,3 +164,25 @@ def test_thousands_separators_are_refused_rather_than_guessed(tmp_path):
     text = "series;start;end;total\na;2024-01-01;2024-01-02;1.234\n"
     findings = check(write(tmp_path, text), decimal=",")
     assert "thousands separator" in findings.items[0].sentence
+
+
+@pytest.mark.parametrize("row", ["a,2024-01-01,2024-02-01,31\n", "", 'a,"2024-01-01\n'])
+def test_a_file_is_read_only_when_no_thread_holds_the_handler_of_bad_rows(
+    tmp_path, monkeypatch, row
+):
+    held, usual = [], pv.open_csv
+
+    def open_slowly(path, **options):
+        handler = options["parse_options"].invalid_row_handler
+        held.append(weakref.ref(handler))
+        threading.Thread(target=lambda handler: time.sleep(0.3), args=[handler]).start()
+        del handler
+        return usual(path, **options)
+
+    monkeypatch.setattr(pv, "open_csv", open_slowly)
+    begun = time.monotonic()
+    with suppress(ReadingsError, TableError):
+        read_readings(write(tmp_path, HEADER + row))
+    assert held
+    assert all(handler() is None for handler in held)
+    assert time.monotonic() - begun < 5

@@ -10,11 +10,13 @@ from __future__ import annotations
 import csv
 import re
 import sys
+import weakref
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from io import StringIO
 from pathlib import Path
+from threading import Event
 from typing import Any
 
 import numpy as np
@@ -26,6 +28,7 @@ BLOCK_BYTES = 1 << 23
 BATCH_ROWS = 1 << 17
 BYTES_OF_ROW = 24  # of a CSV file, at least: a short name, two dates, a number
 HEADER_BYTES = 1 << 20  # a wide table may have thousands of columns
+PATIENCE = 10.0  # seconds that pyarrow's threads have to end a reading
 _DELIMITERS = (",", ";", "\t", "|")
 
 
@@ -166,40 +169,55 @@ class CsvSource(Source):
                 yield pa.table([_as_text(column) for column in batch.columns], self.columns)
 
     def _read(self, columns: list[str], types: dict[str, pa.DataType]) -> Iterator[pa.RecordBatch]:
-        with _no_noise():
-            reader = self._open(columns, types)
-        while True:
-            with _no_noise():
-                try:
-                    batch = reader.read_next_batch()
-                except StopIteration:
-                    return
-            yield batch
+        """Batches as they come; ends when no thread of pyarrow holds anything of ours.
 
-    def _open(self, columns: list[str], types: dict[str, pa.DataType]) -> Any:
+        A thread may hold the reader, and with it our handler of malformed rows, for a moment longer
+        than we do. If Python ended in that moment the whole process would be aborted.
+        """
+        import pyarrow.csv as pv
+
+        released = Event()
+        options, reader = self._options(columns, types, released), None
+        try:
+            with _no_noise():
+                reader = pv.open_csv(self.path, **options)
+            while True:
+                with _no_noise():
+                    try:
+                        batch = reader.read_next_batch()
+                    except StopIteration:
+                        return
+                yield batch
+        finally:
+            del options, reader
+            released.wait(PATIENCE)
+
+    def _options(
+        self, columns: list[str], types: dict[str, pa.DataType], released: Event
+    ) -> dict[str, Any]:
         import pyarrow.csv as pv
 
         def skip(row: Any) -> str:
             self.skipped[row.number] = row.text
             return "skip"
 
+        weakref.finalize(skip, released.set).atexit = False
         self.skipped.clear()
-        return pv.open_csv(
-            self.path,
-            read_options=pv.ReadOptions(use_threads=False, block_size=BLOCK_BYTES),
-            parse_options=pv.ParseOptions(
+        return {
+            "read_options": pv.ReadOptions(use_threads=False, block_size=BLOCK_BYTES),
+            "parse_options": pv.ParseOptions(
                 delimiter=self.delimiter,
                 newlines_in_values=True,
                 ignore_empty_lines=False,
                 invalid_row_handler=skip,
             ),
-            convert_options=pv.ConvertOptions(
+            "convert_options": pv.ConvertOptions(
                 include_columns=columns,
                 column_types=types,
                 strings_can_be_null=False,
                 check_utf8=pa.binary() not in types.values(),
             ),
-        )
+        }
 
 
 def open_source(source: Any) -> Source:
