@@ -19,11 +19,12 @@ from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
 
+import mixed
 import numpy as np
 from accuracy import PRINTED, RANKS, cumulative_pchip
 
 from unsum.aggregation import AtRandom, Periodic, aggregate
-from unsum.calendar import Calendar, Frequency
+from unsum.calendar import Frequency
 from unsum.experiments.compare import find_truth, measure_recovery
 from unsum.experiments.datasets import NAMES, Dataset, load_datasets
 from unsum.experiments.page import Heading, Page, Table, Text
@@ -38,15 +39,7 @@ from unsum.tables.panels import read_panel
 EVERY = (2, 3, 5, 7, 10, 15, 30)
 INTERVAL = 0.9
 MONTH = 30
-DAYS = 28
 LARGE = 100_000  # series of a large panel
-MIXED = (  # first day, which clients are read by the hour, without those that are often zero
-    (0, "drawn, 0", False), (150, "drawn, 1", False), (250, "drawn, 2", False),
-    (0, "drawn, 0", True), (0, "drawn, 1", True), (0, "drawn, 2", True), (0, "drawn, 3", True),
-    (0, "fourth, 0", True), (0, "fourth, 1", True), (0, "fourth, 2", True), (0, "fourth, 3", True),
-)  # fmt: skip
-MOSTLY = 0.2  # of the hours may be zero
-WILD = 4  # clients
 OTHERS = ("even", "denton", "pchip", "Algorithm 1", "Algorithm 2")
 ORACLES: tuple[tuple[str, str, dict[str, Any]], ...] = (
     ("Algorithm 1", "nmf", {}),
@@ -119,16 +112,12 @@ def measure_cell(task: tuple[str, str, int, int, str, bool]) -> dict[str, Any]:
         cell[method], cell[f"{method} (all)"] = errors.normalised_covered, errors.normalised
     if run == 0 and name in NAMES:
         cell |= _oracles(data, readings)
-    cell["method"] = chosen(recovery)
+    cell["method"] = mixed.chosen(recovery)
     cell["expected"] = recovery.expected_error
     cell |= _coverage(find_truth(data.truth, readings), recovery)
     if ranked:
         cell["rank correlation"] = _rank_correlation(data, readings, recovery)
     return cell
-
-
-def chosen(recovery: Recovery) -> str:
-    return next(row["candidate"] for row in recovery.candidates if row["chosen"])
 
 
 def _pchip(readings: Readings, data: Dataset) -> np.ndarray:
@@ -197,75 +186,6 @@ def _rank_correlation(data: Dataset, readings: Readings, recovery: Recovery) -> 
     return float(spearmanr([row["score"] for row in recovery.candidates], errors)[0])
 
 
-def measure_mixed(folder: Path) -> list[list[str]]:
-    """A quarter of the clients by the hour, the others by the day: errors on the others."""
-    panel = read_panel(folder / "portugal_hourly.parquet")
-    rows = []
-    for first, which, mostly_used in MIXED:
-        hours = slice(24 * first, 24 * (first + DAYS))
-        values = panel.values[:, hours]
-        values = values[values.mean(axis=1) > 0]
-        if mostly_used:
-            values = values[(values == 0).mean(axis=1) < MOSTLY]
-        kind, number = which.split(", ")
-        if kind == "drawn":
-            rng = np.random.default_rng(int(number))
-            draw = rng.choice(len(values), len(values) // 4, replace=False)
-        else:
-            draw = np.arange(int(number), len(values), 4)
-        fine = np.zeros(len(values), bool)
-        fine[draw] = True
-        calendar = replace(panel.calendar, edges=panel.calendar.edges[hours.start : hours.stop + 1])
-        readings = _read_mixed(values, fine, calendar)
-        recovery = recover(readings)
-        mean = values.mean(axis=1, keepdims=True)
-        by_even, *by_others = (
-            np.sum(((found - values) / mean)[~fine] ** 2, axis=1)
-            for found in (
-                recover(readings, "even").values, _scale_shape(values, fine),
-                _covary(values, fine), recovery.values,
-            )
-        )  # fmt: skip
-        calm = np.argsort(by_even)[:-WILD]
-        errors = [np.sqrt(squares.sum() / by_even.sum()) for squares in by_others]
-        errors.append(np.sqrt(by_others[-1][calm].sum() / by_even[calm].sum()))
-        rows.append(
-            [
-                calendar.text(0), f"{len(values)}", which, *(f"{error:.3f}" for error in errors),
-                chosen(recovery),
-            ]
-        )  # fmt: skip
-    return rows
-
-
-def _scale_shape(values: np.ndarray, fine: np.ndarray) -> np.ndarray:
-    """Days with the mean shape that this day has in finely read clients."""
-    mean = values.mean(axis=1, keepdims=True)
-    shape = (values[fine] / mean[fine]).mean(axis=0).reshape(DAYS, 24)
-    shape = shape / shape.sum(axis=1, keepdims=True)
-    days = values.reshape(len(values), DAYS, 24).sum(axis=2)
-    return (days[:, :, None] * shape).reshape(values.shape)
-
-
-def _covary(values: np.ndarray, fine: np.ndarray) -> np.ndarray:
-    """Means given days, by the covariance of finely read clients, half of it moved to noise."""
-    mean = values.mean(axis=1, keepdims=True)
-    scaled = values / mean
-    centre = scaled[fine].mean(axis=0)
-    away = scaled[fine] - centre
-    covariance = away.T @ away / len(away)
-    noise = np.trace(covariance) / len(covariance)
-    covariance = (covariance + noise * np.eye(len(covariance))) / 2
-    by_days = covariance.reshape(len(covariance), DAYS, 24).sum(axis=2)
-    inner = by_days.reshape(DAYS, 24, DAYS).sum(axis=1)
-    gaps = (scaled - centre).reshape(len(values), DAYS, 24).sum(axis=2)
-    found = np.maximum(centre + gaps @ np.linalg.solve(inner, by_days.T), 1e-12)
-    found = found.reshape(len(values), DAYS, 24)
-    days = values.reshape(len(values), DAYS, 24).sum(axis=2)
-    found *= (days / found.sum(axis=2))[:, :, None]
-    return found.reshape(values.shape)
-
-
 def time_large() -> str:
     """Seconds from monthly readings of a large panel to its values, in this process."""
     rng = np.random.default_rng(0)
@@ -283,18 +203,6 @@ def time_large() -> str:
         f"{LARGE:,} series of 365 days read every {MONTH}, {readings.n_readings:,} readings in "
         f"memory: {seconds:.0f} s to all values on this machine ({recovery.method})."
     )
-
-
-def _read_mixed(values: np.ndarray, fine: np.ndarray, calendar: Calendar) -> Readings:
-    rows: list[tuple[np.ndarray, ...]] = []
-    for n, own in enumerate(values):
-        every = 1 if fine[n] else 24
-        start = np.arange(0, len(own), every)
-        rows.append((np.full(len(start), n), start, start + every, np.add.reduceat(own, start)))
-    return Readings.from_arrays(
-        *(np.concatenate(column) for column in zip(*rows, strict=True)),
-        n_series=len(values), n_periods=values.shape[1], calendar=calendar,
-    )  # fmt: skip
 
 
 def hides_a_season(cell: dict[str, Any]) -> bool:
@@ -496,21 +404,8 @@ def main() -> None:
             )
         )
         written.add(_further(_measure(tasks, options.cells)))
-    if (options.data / "portugal_hourly.parquet").exists():
-        written.add(Heading("A quarter of the clients by the hour, the others by the day"))
-        written.add(
-            Text(
-                f"{DAYS} days of Portugal, errors on the others over those of even spreading; the "
-                "target is 0.62, where the scaled mean shape gives 0.70 and a simple covariance "
-                "0.65. It depends on who is read by the hour: a quarter drawn at random, or every "
-                "fourth by name. The last rows leave out clients that are zero for more than "
-                f"{MOSTLY:.0%} of the hours. A few wild clients hold much of the squared error, so "
-                f"`auto` is also shown without the {WILD} that even spreading misses most."
-            )
-        )
-        head = ["from", "clients", "by the hour", "scaled mean shape", "simple covariance"]
-        head += ["`auto`", f"`auto`, without {WILD}", "chosen"]
-        written.add(Table(head, measure_mixed(options.data)))
+    if (options.data / mixed.FILE).exists():
+        written.add(*mixed.measure_mixed(options.data))
     if options.large:
         written.add(Heading("Time"))
         written.add(Text(time_large()))
