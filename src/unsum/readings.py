@@ -382,7 +382,7 @@ def describe_dates(readings: Readings) -> str:
     covered = float(lengths.sum()) / (readings.n_series * readings.n_periods)
     single = float(np.mean(lengths == 1))
     text = (
-        f"a reading spans {np.median(lengths):g} periods in the median, {lengths.min()} to "
-        f"{lengths.max()}; {covered:.0%} of all periods are covered"
+        f"readings span {lengths.min()} to {lengths.max()} periods, {np.median(lengths):g} in the "
+        f"median; {covered:.0%} of all periods are covered"
     )
     return text + (f", {single:.0%} of the readings are single periods" if single else "")
