@@ -252,7 +252,7 @@ def run(
     methods: dict[str, Method],
     cases: dict[str, Readings],
     data: Dataset,
-    text: Callable[[Errors], str],
+    errors_of: Callable[[Errors], tuple[float, float]],
 ) -> Table:
     """One row for each method, one column for each set of readings."""
     rows = []
@@ -271,8 +271,9 @@ def run(
             negative = np.mean(values[readings.covered()] < 0)
             more = f", {negative:.1%} negative" if negative > 0 else ""
             measured = measure_recovery(data.truth, readings, values)
-            cells.append(text(measured) + more)
-            errors[case][name] = float(text(measured).split(" / ")[0])
+            normalised, paper = errors_of(measured)
+            cells.append(f"{100 * normalised:.1f} / {100 * paper:.1f}{more}")
+            errors[case][name] = normalised
         rows.append([name, *cells])
         print(data.name, rows[-1], f"{time.perf_counter() - begun:.1f} s", flush=True)
     ratios = []
@@ -312,19 +313,12 @@ def main() -> None:
             for scheme, label in ((Periodic, "periodic"), (AtRandom, "random"))
             for every in EVERY
         }
-        page.add(
-            run(
-                METHODS, cases, data,
-                lambda e: f"{100 * e.normalised_covered:.1f} / {100 * e.paper_covered:.1f}",
-            )
-        )  # fmt: skip
+        page.add(run(METHODS, cases, data, lambda e: (e.normalised_covered, e.paper_covered)))
         page.add(
             Text("Single periods seen at random, errors over all periods (matrix completion):")
         )
         cells = {f"{rate:.0%} seen": single_cells(data.truth, rate) for rate in (0.1, 0.3, 0.5)}
-        page.add(
-            run(CELLS, cells, data, lambda e: f"{100 * e.normalised:.1f} / {100 * e.paper:.1f}")
-        )
+        page.add(run(CELLS, cells, data, lambda e: (e.normalised, e.paper)))
     if options.write:
         options.write.write_text(page.markdown(), encoding="utf-8")
 
