@@ -48,6 +48,7 @@ ORACLES: tuple[tuple[str, str, dict[str, Any]], ...] = (
     ("Algorithm 2", "nmf-ar", {**PRINTED, "strength": "paper"}),
 )
 FEW = 20  # series of a small panel
+FEWEST = 4  # readings of a series, about
 OF_FEW = f", {FEW} series"
 EVERY_FEW = (3, 10, 30)
 FURTHER = {  # file, periods added up, first period, periods
@@ -387,6 +388,7 @@ def main() -> None:
             for every in EVERY[1:]
             for name in names
             for scheme in ("random", "periodic")
+            if every * FEWEST <= load(name, str(options.data)).truth.n_periods
         ]
         if tasks:
             written.add(Heading(heading), Text(said), _further(_measure(tasks, options.cells)))
