@@ -1,6 +1,7 @@
 """What `auto` promises, measured: error beside the others, expected error, intervals, ranking.
 
-    python benchmarks/targets.py --data FOLDER [--further] [--panels FILE ...] [--ranks] [--large]
+    python benchmarks/targets.py --data FOLDER [--further] [--panels FILE ...] [--late FILE ...]
+        [--ranks] [--large]
 
 Cells are panel, scheme, readings every so many periods, and run (seed). The paper's algorithms, at
 the rank that is best for the cell, are run for the first seed. Errors are mean-normalised, over
