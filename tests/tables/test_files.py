@@ -1,6 +1,8 @@
 """Files of readings: formats, marks, encodings, and files that are something else."""
 
 import gzip
+import subprocess
+import sys
 import threading
 import time
 import weakref
@@ -15,6 +17,7 @@ from tests.tables.helpers import HEADER, assert_accounted, found, write
 from unsum.errors import ReadingsError, TableError
 from unsum.reading import check, read_readings
 from unsum.readings import Readings
+from unsum.tables.source import PATIENCE
 
 
 @pytest.mark.parametrize(
@@ -186,3 +189,15 @@ def test_a_file_is_read_only_when_no_thread_holds_the_handler_of_bad_rows(
     assert held
     assert all(handler() is None for handler in held)
     assert time.monotonic() - begun < 5
+
+
+def test_a_process_ends_at_once_though_a_file_is_half_read(tmp_path):
+    path = write(tmp_path, HEADER + "a,2024-01-01,2024-02-01,31\n")
+    program = (
+        "import sys; from unsum.tables.source import open_source\n"
+        "batches = open_source(sys.argv[1]).batches(['series']); next(batches)\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", program, path], capture_output=True, timeout=PATIENCE, check=False
+    )
+    assert (done.returncode, done.stderr) == (0, b"")

@@ -177,20 +177,20 @@ class CsvSource(Source):
         import pyarrow.csv as pv
 
         released = Event()
-        options, reader = self._options(columns, types, released), None
+        held: list[Any] = [self._options(columns, types, released)]
+        end = weakref.finalize(self, _let_go, held, released)  # at the latest when Python ends
         try:
             with _no_noise():
-                reader = pv.open_csv(self.path, **options)
+                held.append(pv.open_csv(self.path, **held.pop()))
             while True:
                 with _no_noise():
                     try:
-                        batch = reader.read_next_batch()
+                        batch = held[0].read_next_batch()
                     except StopIteration:
                         return
                 yield batch
         finally:
-            del options, reader
-            released.wait(PATIENCE)
+            end()
 
     def _options(
         self, columns: list[str], types: dict[str, pa.DataType], released: Event
@@ -218,6 +218,11 @@ class CsvSource(Source):
                 check_utf8=pa.binary() not in types.values(),
             ),
         }
+
+
+def _let_go(held: list[Any], released: Event) -> None:
+    held.clear()
+    released.wait(PATIENCE)
 
 
 def open_source(source: Any) -> Source:
